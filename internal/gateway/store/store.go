@@ -1,0 +1,154 @@
+// Package store keeps workspaces and sandboxes. It knows neither gRPC nor SQL: [Store] is what the gateway needs, the
+// packages below implement it, and storetest holds them to it.
+//
+// The promise of the conditional calls lives in [Store.ChangeSandbox]: one transaction finds the row, compares it with
+// the [Precondition], lets a [Decide] say what is to become of it, and writes with the id in the WHERE clause. No lock
+// in memory carries it.
+package store
+
+import (
+	"context"
+	"time"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+)
+
+// Workspace is a namespace for sandboxes.
+type Workspace struct {
+	// ID is a UUID of this database: two databases never share one, which is how a client tells gateways apart.
+	ID              string
+	Name            string
+	Labels          map[string]string
+	ResourceVersion uint64
+	CreatedAt       time.Time
+}
+
+// DefaultWorkspace is made when a database is first opened.
+const DefaultWorkspace = "default"
+
+// Sandbox is a row: one sandbox and the work on it that is under way.
+type Sandbox struct {
+	// ID, Workspace, Name, CreatedAt and Labels never change.
+	ID, Workspace, Name string
+	CreatedAt           time.Time
+	Labels              map[string]string
+	Annotations         map[string]string
+	// ResourceVersion is 1 when the row is inserted and raised by every write, by the store alone.
+	ResourceVersion uint64
+	Spec            *openshellv1.SandboxSpec
+	Status          *openshellv1.SandboxStatus
+	Operation       Operation
+}
+
+// Phase is the phase in the status.
+func (s Sandbox) Phase() openshellv1.SandboxPhase { return s.Status.GetPhase() }
+
+// OperationKind says what is being done to a sandbox.
+type OperationKind string
+
+// What can be under way.
+const (
+	OperationNone   OperationKind = ""       // nothing; the row changes only when somebody asks for it
+	OperationCreate OperationKind = "create" // the compute driver is making it
+	OperationStart  OperationKind = "start"  // the compute driver is starting it again
+	OperationRun    OperationKind = "run"    // it runs, and its driver wants to be asked about it again
+	OperationStop   OperationKind = "stop"   // the compute driver is stopping it
+	OperationDelete OperationKind = "delete" // it is being deleted
+)
+
+// Operation is work on a sandbox that outlives a call. It is part of the row, so that a crash loses none of it, and it
+// has an id, so that whoever finishes it can tell that it is still the same work.
+type Operation struct {
+	// ID is a UUID, new for each operation. An effect counts only while the row still carries it.
+	ID   string
+	Kind OperationKind
+	// Pending is true until the compute driver has answered the call that the operation began with.
+	Pending bool
+	// DueAt is when the operation is to be taken up (again); zero means never. It is set from the store's clock.
+	DueAt time.Time
+	// Before is the state to go back to when the driver refuses a delete; nil otherwise.
+	Before *Snapshot
+}
+
+// Snapshot is what a refused delete restores.
+type Snapshot struct {
+	Status    *openshellv1.SandboxStatus
+	Operation Operation
+}
+
+// Target says which sandbox a change is about.
+type Target struct {
+	// Workspace and Name are what the caller said. The name is resolved to an id once; whatever the store has to try
+	// again goes on by that id.
+	Workspace, Name string
+	// ID, when set, is the id that an earlier step of the same request found; Name is not looked at then.
+	ID string
+}
+
+// Decide says what is to become of a row. It runs inside the store's transaction, perhaps more than once, so it must
+// depend on its argument alone. now is the store's clock. An error aborts the transaction and is returned as it is.
+type Decide func(current Sandbox, now time.Time) (Change, error)
+
+// Change is what [Decide] wants done. The zero value leaves the row as it is, at its version.
+type Change struct {
+	// Write, when set, replaces annotations, spec, status and operation of the row. The rest of it is ignored.
+	Write *Sandbox
+	// Remove deletes the row.
+	Remove bool
+}
+
+// ListQuery selects a page of sandboxes, oldest first, then by name, workspace and id.
+type ListQuery struct {
+	// Workspace limits the list to one workspace; empty means all.
+	Workspace string
+	// Labels must all be carried with these values.
+	Labels map[string]string
+	// After is the last row of the page before; nil starts at the beginning.
+	After *Cursor
+	// Limit is the most rows to return.
+	Limit int
+}
+
+// Cursor is the position of a row in the order of a list.
+type Cursor struct {
+	CreatedAt           time.Time
+	Name, Workspace, ID string
+}
+
+// Store keeps workspaces and sandboxes. All methods honour their context and may be called at the same time.
+// Errors are those of this package; a driver's own error is wrapped in [ErrUnavailable] or [ErrInternal].
+type Store interface {
+	// Workspace reads a workspace, or [ErrWorkspaceNotFound].
+	Workspace(ctx context.Context, name string) (Workspace, error)
+
+	// CreateSandbox inserts a row at version 1, created now. The name must be free in its workspace, whatever the phase
+	// of its holder, else [ErrAlreadyExists]; the workspace must exist, else [ErrWorkspaceNotFound].
+	CreateSandbox(ctx context.Context, sandbox Sandbox) (Sandbox, error)
+
+	// Sandbox reads the row that holds a name now, or [ErrNotFound].
+	Sandbox(ctx context.Context, workspace, name string) (Sandbox, error)
+
+	// SandboxByID reads a row by id, or [ErrNotFound].
+	SandboxByID(ctx context.Context, id string) (Sandbox, error)
+
+	// ListSandboxes reads a page.
+	ListSandboxes(ctx context.Context, query ListQuery) ([]Sandbox, error)
+
+	// ChangeSandbox changes one row in one transaction: find the target ([ErrNotFound]), hold it against the
+	// precondition ([Precondition.CheckIdentity]), ask decide, write where the id is still the same. It returns the row as it is
+	// after the change, or as it was before a removal.
+	ChangeSandbox(ctx context.Context, target Target, precondition *Precondition, decide Decide) (Sandbox, error)
+
+	// ClaimDue takes up to limit rows whose operation is due and puts them off by lease, so that no other process takes
+	// them meanwhile. If the claimant dies, they fall due again. The version stays.
+	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]Sandbox, error)
+
+	// ExtendLease puts a claimed operation off by lease from now. It is a no-op when the row carries another one.
+	ExtendLease(ctx context.Context, sandboxID, operationID string, lease time.Duration) error
+
+	// NextDue tells how long it is until an operation falls due (never negative); false when none will.
+	NextDue(ctx context.Context) (time.Duration, bool, error)
+
+	// Close releases the database.
+	Close() error
+}
