@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: openshell/v1/config.proto
 
-// Changes to the policy and the settings of a sandbox or of the whole gateway. Numbers and types follow
-// OpenShell 0.1.x; the contract test in internal/api holds them to the official descriptors.
+// The policy and the settings of a sandbox or of the whole gateway. Numbers and types follow OpenShell 0.1.x;
+// the contract test in internal/api holds them to the official descriptors.
 
 package openshellv1
 
@@ -14,6 +14,7 @@ import (
 	v1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -25,6 +26,62 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// What became of a revision in the sandbox.
+type PolicyStatus int32
+
+const (
+	PolicyStatus_POLICY_STATUS_UNSPECIFIED PolicyStatus = 0
+	PolicyStatus_POLICY_STATUS_PENDING     PolicyStatus = 1
+	PolicyStatus_POLICY_STATUS_LOADED      PolicyStatus = 2
+	PolicyStatus_POLICY_STATUS_FAILED      PolicyStatus = 3
+	PolicyStatus_POLICY_STATUS_SUPERSEDED  PolicyStatus = 4
+)
+
+// Enum value maps for PolicyStatus.
+var (
+	PolicyStatus_name = map[int32]string{
+		0: "POLICY_STATUS_UNSPECIFIED",
+		1: "POLICY_STATUS_PENDING",
+		2: "POLICY_STATUS_LOADED",
+		3: "POLICY_STATUS_FAILED",
+		4: "POLICY_STATUS_SUPERSEDED",
+	}
+	PolicyStatus_value = map[string]int32{
+		"POLICY_STATUS_UNSPECIFIED": 0,
+		"POLICY_STATUS_PENDING":     1,
+		"POLICY_STATUS_LOADED":      2,
+		"POLICY_STATUS_FAILED":      3,
+		"POLICY_STATUS_SUPERSEDED":  4,
+	}
+)
+
+func (x PolicyStatus) Enum() *PolicyStatus {
+	p := new(PolicyStatus)
+	*p = x
+	return p
+}
+
+func (x PolicyStatus) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PolicyStatus) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_config_proto_enumTypes[0].Descriptor()
+}
+
+func (PolicyStatus) Type() protoreflect.EnumType {
+	return &file_openshell_v1_config_proto_enumTypes[0]
+}
+
+func (x PolicyStatus) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PolicyStatus.Descriptor instead.
+func (PolicyStatus) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_config_proto_rawDescGZIP(), []int{0}
+}
 
 // Exactly one of a policy, a setting and merge operations.
 type UpdateConfigRequest struct {
@@ -782,11 +839,364 @@ func (x *L7RuleTarget) GetAnyBinary() bool {
 	return false
 }
 
+// Names a sandbox and a revision; 0 is the latest.
+type GetSandboxPolicyStatusRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Sandbox        string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	Version        uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Global         bool                   `protobuf:"varint,3,opt,name=global,proto3" json:"global,omitempty"`
+	WorkspaceScope *v11.WorkspaceSelector `protobuf:"bytes,4,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetSandboxPolicyStatusRequest) Reset() {
+	*x = GetSandboxPolicyStatusRequest{}
+	mi := &file_openshell_v1_config_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSandboxPolicyStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSandboxPolicyStatusRequest) ProtoMessage() {}
+
+func (x *GetSandboxPolicyStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_config_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSandboxPolicyStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetSandboxPolicyStatusRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_config_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetSandboxPolicyStatusRequest) GetSandbox() string {
+	if x != nil {
+		return x.Sandbox
+	}
+	return ""
+}
+
+func (x *GetSandboxPolicyStatusRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *GetSandboxPolicyStatusRequest) GetGlobal() bool {
+	if x != nil {
+		return x.Global
+	}
+	return false
+}
+
+func (x *GetSandboxPolicyStatusRequest) GetWorkspaceScope() *v11.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+// A revision, and the version that is loaded.
+type GetSandboxPolicyStatusResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      *SandboxPolicyRevision `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	ActiveVersion uint32                 `protobuf:"varint,2,opt,name=active_version,json=activeVersion,proto3" json:"active_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSandboxPolicyStatusResponse) Reset() {
+	*x = GetSandboxPolicyStatusResponse{}
+	mi := &file_openshell_v1_config_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSandboxPolicyStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSandboxPolicyStatusResponse) ProtoMessage() {}
+
+func (x *GetSandboxPolicyStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_config_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSandboxPolicyStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetSandboxPolicyStatusResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_config_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetSandboxPolicyStatusResponse) GetRevision() *SandboxPolicyRevision {
+	if x != nil {
+		return x.Revision
+	}
+	return nil
+}
+
+func (x *GetSandboxPolicyStatusResponse) GetActiveVersion() uint32 {
+	if x != nil {
+		return x.ActiveVersion
+	}
+	return 0
+}
+
+// A policy as it was written.
+type SandboxPolicyRevision struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	PolicyHash    string                 `protobuf:"bytes,2,opt,name=policy_hash,json=policyHash,proto3" json:"policy_hash,omitempty"`
+	Status        PolicyStatus           `protobuf:"varint,3,opt,name=status,proto3,enum=openshell.v1.PolicyStatus" json:"status,omitempty"`
+	LoadError     string                 `protobuf:"bytes,4,opt,name=load_error,json=loadError,proto3" json:"load_error,omitempty"`
+	Policy        *v1.SandboxPolicy      `protobuf:"bytes,7,opt,name=policy,proto3" json:"policy,omitempty"`
+	Provenance    map[string]string      `protobuf:"bytes,8,rep,name=provenance,proto3" json:"provenance,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	CreatedTime   *timestamppb.Timestamp `protobuf:"bytes,105,opt,name=created_time,json=createdTime,proto3" json:"created_time,omitempty"`
+	LoadedTime    *timestamppb.Timestamp `protobuf:"bytes,106,opt,name=loaded_time,json=loadedTime,proto3" json:"loaded_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SandboxPolicyRevision) Reset() {
+	*x = SandboxPolicyRevision{}
+	mi := &file_openshell_v1_config_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SandboxPolicyRevision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SandboxPolicyRevision) ProtoMessage() {}
+
+func (x *SandboxPolicyRevision) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_config_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SandboxPolicyRevision.ProtoReflect.Descriptor instead.
+func (*SandboxPolicyRevision) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_config_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SandboxPolicyRevision) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *SandboxPolicyRevision) GetPolicyHash() string {
+	if x != nil {
+		return x.PolicyHash
+	}
+	return ""
+}
+
+func (x *SandboxPolicyRevision) GetStatus() PolicyStatus {
+	if x != nil {
+		return x.Status
+	}
+	return PolicyStatus_POLICY_STATUS_UNSPECIFIED
+}
+
+func (x *SandboxPolicyRevision) GetLoadError() string {
+	if x != nil {
+		return x.LoadError
+	}
+	return ""
+}
+
+func (x *SandboxPolicyRevision) GetPolicy() *v1.SandboxPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *SandboxPolicyRevision) GetProvenance() map[string]string {
+	if x != nil {
+		return x.Provenance
+	}
+	return nil
+}
+
+func (x *SandboxPolicyRevision) GetCreatedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedTime
+	}
+	return nil
+}
+
+func (x *SandboxPolicyRevision) GetLoadedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LoadedTime
+	}
+	return nil
+}
+
+// Asks for a page of policy revisions.
+type ListSandboxPoliciesRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Sandbox        string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	PageSize       int32                  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken      string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Global         bool                   `protobuf:"varint,4,opt,name=global,proto3" json:"global,omitempty"`
+	WorkspaceScope *v11.WorkspaceSelector `protobuf:"bytes,5,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ListSandboxPoliciesRequest) Reset() {
+	*x = ListSandboxPoliciesRequest{}
+	mi := &file_openshell_v1_config_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSandboxPoliciesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSandboxPoliciesRequest) ProtoMessage() {}
+
+func (x *ListSandboxPoliciesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_config_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSandboxPoliciesRequest.ProtoReflect.Descriptor instead.
+func (*ListSandboxPoliciesRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_config_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListSandboxPoliciesRequest) GetSandbox() string {
+	if x != nil {
+		return x.Sandbox
+	}
+	return ""
+}
+
+func (x *ListSandboxPoliciesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSandboxPoliciesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListSandboxPoliciesRequest) GetGlobal() bool {
+	if x != nil {
+		return x.Global
+	}
+	return false
+}
+
+func (x *ListSandboxPoliciesRequest) GetWorkspaceScope() *v11.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+// A page of policy revisions.
+type ListSandboxPoliciesResponse struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Revisions     []*SandboxPolicyRevision `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
+	NextPageToken string                   `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSandboxPoliciesResponse) Reset() {
+	*x = ListSandboxPoliciesResponse{}
+	mi := &file_openshell_v1_config_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSandboxPoliciesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSandboxPoliciesResponse) ProtoMessage() {}
+
+func (x *ListSandboxPoliciesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_config_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSandboxPoliciesResponse.ProtoReflect.Descriptor instead.
+func (*ListSandboxPoliciesResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_config_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListSandboxPoliciesResponse) GetRevisions() []*SandboxPolicyRevision {
+	if x != nil {
+		return x.Revisions
+	}
+	return nil
+}
+
+func (x *ListSandboxPoliciesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_openshell_v1_config_proto protoreflect.FileDescriptor
 
 const file_openshell_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19openshell/v1/config.proto\x12\fopenshell.v1\x1a&openshell/datamodel/v1/datamodel.proto\x1a!openshell/sandbox/v1/policy.proto\x1a\"openshell/sandbox/v1/setting.proto\"\xa9\x05\n" +
+	"\x19openshell/v1/config.proto\x12\fopenshell.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a&openshell/datamodel/v1/datamodel.proto\x1a!openshell/sandbox/v1/policy.proto\x1a\"openshell/sandbox/v1/setting.proto\"\xa9\x05\n" +
 	"\x13UpdateConfigRequest\x12\x18\n" +
 	"\asandbox\x18\x01 \x01(\tR\asandbox\x12;\n" +
 	"\x06policy\x18\x02 \x01(\v2#.openshell.sandbox.v1.SandboxPolicyR\x06policy\x12\x1f\n" +
@@ -852,7 +1262,48 @@ const file_openshell_v1_config_proto_rawDesc = "" +
 	"\bbinaries\x18\x05 \x03(\v2#.openshell.sandbox.v1.NetworkBinaryR\bbinaries\x12\x1d\n" +
 	"\n" +
 	"any_binary\x18\x06 \x01(\bR\tanyBinaryB\a\n" +
-	"\x05_pathB]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
+	"\x05_path\"\xbf\x01\n" +
+	"\x1dGetSandboxPolicyStatusRequest\x12\x18\n" +
+	"\asandbox\x18\x01 \x01(\tR\asandbox\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x12\x16\n" +
+	"\x06global\x18\x03 \x01(\bR\x06global\x12R\n" +
+	"\x0fworkspace_scope\x18\x04 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\"\x88\x01\n" +
+	"\x1eGetSandboxPolicyStatusResponse\x12?\n" +
+	"\brevision\x18\x01 \x01(\v2#.openshell.v1.SandboxPolicyRevisionR\brevision\x12%\n" +
+	"\x0eactive_version\x18\x02 \x01(\rR\ractiveVersion\"\xf8\x03\n" +
+	"\x15SandboxPolicyRevision\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1f\n" +
+	"\vpolicy_hash\x18\x02 \x01(\tR\n" +
+	"policyHash\x122\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x1a.openshell.v1.PolicyStatusR\x06status\x12\x1d\n" +
+	"\n" +
+	"load_error\x18\x04 \x01(\tR\tloadError\x12;\n" +
+	"\x06policy\x18\a \x01(\v2#.openshell.sandbox.v1.SandboxPolicyR\x06policy\x12S\n" +
+	"\n" +
+	"provenance\x18\b \x03(\v23.openshell.v1.SandboxPolicyRevision.ProvenanceEntryR\n" +
+	"provenance\x12=\n" +
+	"\fcreated_time\x18i \x01(\v2\x1a.google.protobuf.TimestampR\vcreatedTime\x12;\n" +
+	"\vloaded_time\x18j \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"loadedTime\x1a=\n" +
+	"\x0fProvenanceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x05\x10\a\"\xde\x01\n" +
+	"\x1aListSandboxPoliciesRequest\x12\x18\n" +
+	"\asandbox\x18\x01 \x01(\tR\asandbox\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06global\x18\x04 \x01(\bR\x06global\x12R\n" +
+	"\x0fworkspace_scope\x18\x05 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\"\x88\x01\n" +
+	"\x1bListSandboxPoliciesResponse\x12A\n" +
+	"\trevisions\x18\x01 \x03(\v2#.openshell.v1.SandboxPolicyRevisionR\trevisions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\x9a\x01\n" +
+	"\fPolicyStatus\x12\x1d\n" +
+	"\x19POLICY_STATUS_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15POLICY_STATUS_PENDING\x10\x01\x12\x18\n" +
+	"\x14POLICY_STATUS_LOADED\x10\x02\x12\x18\n" +
+	"\x14POLICY_STATUS_FAILED\x10\x03\x12\x1c\n" +
+	"\x18POLICY_STATUS_SUPERSEDED\x10\x04B]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
 
 var (
 	file_openshell_v1_config_proto_rawDescOnce sync.Once
@@ -866,52 +1317,70 @@ func file_openshell_v1_config_proto_rawDescGZIP() []byte {
 	return file_openshell_v1_config_proto_rawDescData
 }
 
-var file_openshell_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_openshell_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_openshell_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_openshell_v1_config_proto_goTypes = []any{
-	(*UpdateConfigRequest)(nil),   // 0: openshell.v1.UpdateConfigRequest
-	(*UpdateConfigResponse)(nil),  // 1: openshell.v1.UpdateConfigResponse
-	(*PolicyMergeOperation)(nil),  // 2: openshell.v1.PolicyMergeOperation
-	(*AddNetworkRule)(nil),        // 3: openshell.v1.AddNetworkRule
-	(*RemoveNetworkEndpoint)(nil), // 4: openshell.v1.RemoveNetworkEndpoint
-	(*RemoveNetworkRule)(nil),     // 5: openshell.v1.RemoveNetworkRule
-	(*RemoveNetworkBinary)(nil),   // 6: openshell.v1.RemoveNetworkBinary
-	(*AddDenyRules)(nil),          // 7: openshell.v1.AddDenyRules
-	(*AddAllowRules)(nil),         // 8: openshell.v1.AddAllowRules
-	(*L7RuleTarget)(nil),          // 9: openshell.v1.L7RuleTarget
-	nil,                           // 10: openshell.v1.UpdateConfigRequest.AnnotationsEntry
-	nil,                           // 11: openshell.v1.UpdateConfigResponse.AnnotationsEntry
-	(*v1.SandboxPolicy)(nil),      // 12: openshell.sandbox.v1.SandboxPolicy
-	(*v1.SettingValue)(nil),       // 13: openshell.sandbox.v1.SettingValue
-	(*v11.WorkspaceSelector)(nil), // 14: openshell.datamodel.v1.WorkspaceSelector
-	(*v1.NetworkPolicyRule)(nil),  // 15: openshell.sandbox.v1.NetworkPolicyRule
-	(*v1.L7DenyRule)(nil),         // 16: openshell.sandbox.v1.L7DenyRule
-	(*v1.L7Rule)(nil),             // 17: openshell.sandbox.v1.L7Rule
-	(*v1.NetworkBinary)(nil),      // 18: openshell.sandbox.v1.NetworkBinary
+	(PolicyStatus)(0),                      // 0: openshell.v1.PolicyStatus
+	(*UpdateConfigRequest)(nil),            // 1: openshell.v1.UpdateConfigRequest
+	(*UpdateConfigResponse)(nil),           // 2: openshell.v1.UpdateConfigResponse
+	(*PolicyMergeOperation)(nil),           // 3: openshell.v1.PolicyMergeOperation
+	(*AddNetworkRule)(nil),                 // 4: openshell.v1.AddNetworkRule
+	(*RemoveNetworkEndpoint)(nil),          // 5: openshell.v1.RemoveNetworkEndpoint
+	(*RemoveNetworkRule)(nil),              // 6: openshell.v1.RemoveNetworkRule
+	(*RemoveNetworkBinary)(nil),            // 7: openshell.v1.RemoveNetworkBinary
+	(*AddDenyRules)(nil),                   // 8: openshell.v1.AddDenyRules
+	(*AddAllowRules)(nil),                  // 9: openshell.v1.AddAllowRules
+	(*L7RuleTarget)(nil),                   // 10: openshell.v1.L7RuleTarget
+	(*GetSandboxPolicyStatusRequest)(nil),  // 11: openshell.v1.GetSandboxPolicyStatusRequest
+	(*GetSandboxPolicyStatusResponse)(nil), // 12: openshell.v1.GetSandboxPolicyStatusResponse
+	(*SandboxPolicyRevision)(nil),          // 13: openshell.v1.SandboxPolicyRevision
+	(*ListSandboxPoliciesRequest)(nil),     // 14: openshell.v1.ListSandboxPoliciesRequest
+	(*ListSandboxPoliciesResponse)(nil),    // 15: openshell.v1.ListSandboxPoliciesResponse
+	nil,                                    // 16: openshell.v1.UpdateConfigRequest.AnnotationsEntry
+	nil,                                    // 17: openshell.v1.UpdateConfigResponse.AnnotationsEntry
+	nil,                                    // 18: openshell.v1.SandboxPolicyRevision.ProvenanceEntry
+	(*v1.SandboxPolicy)(nil),               // 19: openshell.sandbox.v1.SandboxPolicy
+	(*v1.SettingValue)(nil),                // 20: openshell.sandbox.v1.SettingValue
+	(*v11.WorkspaceSelector)(nil),          // 21: openshell.datamodel.v1.WorkspaceSelector
+	(*v1.NetworkPolicyRule)(nil),           // 22: openshell.sandbox.v1.NetworkPolicyRule
+	(*v1.L7DenyRule)(nil),                  // 23: openshell.sandbox.v1.L7DenyRule
+	(*v1.L7Rule)(nil),                      // 24: openshell.sandbox.v1.L7Rule
+	(*v1.NetworkBinary)(nil),               // 25: openshell.sandbox.v1.NetworkBinary
+	(*timestamppb.Timestamp)(nil),          // 26: google.protobuf.Timestamp
 }
 var file_openshell_v1_config_proto_depIdxs = []int32{
-	12, // 0: openshell.v1.UpdateConfigRequest.policy:type_name -> openshell.sandbox.v1.SandboxPolicy
-	13, // 1: openshell.v1.UpdateConfigRequest.setting_value:type_name -> openshell.sandbox.v1.SettingValue
-	2,  // 2: openshell.v1.UpdateConfigRequest.merge_operations:type_name -> openshell.v1.PolicyMergeOperation
-	10, // 3: openshell.v1.UpdateConfigRequest.annotations:type_name -> openshell.v1.UpdateConfigRequest.AnnotationsEntry
-	14, // 4: openshell.v1.UpdateConfigRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	11, // 5: openshell.v1.UpdateConfigResponse.annotations:type_name -> openshell.v1.UpdateConfigResponse.AnnotationsEntry
-	3,  // 6: openshell.v1.PolicyMergeOperation.add_rule:type_name -> openshell.v1.AddNetworkRule
-	4,  // 7: openshell.v1.PolicyMergeOperation.remove_endpoint:type_name -> openshell.v1.RemoveNetworkEndpoint
-	5,  // 8: openshell.v1.PolicyMergeOperation.remove_rule:type_name -> openshell.v1.RemoveNetworkRule
-	7,  // 9: openshell.v1.PolicyMergeOperation.add_deny_rules:type_name -> openshell.v1.AddDenyRules
-	8,  // 10: openshell.v1.PolicyMergeOperation.add_allow_rules:type_name -> openshell.v1.AddAllowRules
-	6,  // 11: openshell.v1.PolicyMergeOperation.remove_binary:type_name -> openshell.v1.RemoveNetworkBinary
-	15, // 12: openshell.v1.AddNetworkRule.rule:type_name -> openshell.sandbox.v1.NetworkPolicyRule
-	16, // 13: openshell.v1.AddDenyRules.deny_rules:type_name -> openshell.sandbox.v1.L7DenyRule
-	9,  // 14: openshell.v1.AddDenyRules.target:type_name -> openshell.v1.L7RuleTarget
-	17, // 15: openshell.v1.AddAllowRules.rules:type_name -> openshell.sandbox.v1.L7Rule
-	9,  // 16: openshell.v1.AddAllowRules.target:type_name -> openshell.v1.L7RuleTarget
-	18, // 17: openshell.v1.L7RuleTarget.binaries:type_name -> openshell.sandbox.v1.NetworkBinary
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	19, // 0: openshell.v1.UpdateConfigRequest.policy:type_name -> openshell.sandbox.v1.SandboxPolicy
+	20, // 1: openshell.v1.UpdateConfigRequest.setting_value:type_name -> openshell.sandbox.v1.SettingValue
+	3,  // 2: openshell.v1.UpdateConfigRequest.merge_operations:type_name -> openshell.v1.PolicyMergeOperation
+	16, // 3: openshell.v1.UpdateConfigRequest.annotations:type_name -> openshell.v1.UpdateConfigRequest.AnnotationsEntry
+	21, // 4: openshell.v1.UpdateConfigRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	17, // 5: openshell.v1.UpdateConfigResponse.annotations:type_name -> openshell.v1.UpdateConfigResponse.AnnotationsEntry
+	4,  // 6: openshell.v1.PolicyMergeOperation.add_rule:type_name -> openshell.v1.AddNetworkRule
+	5,  // 7: openshell.v1.PolicyMergeOperation.remove_endpoint:type_name -> openshell.v1.RemoveNetworkEndpoint
+	6,  // 8: openshell.v1.PolicyMergeOperation.remove_rule:type_name -> openshell.v1.RemoveNetworkRule
+	8,  // 9: openshell.v1.PolicyMergeOperation.add_deny_rules:type_name -> openshell.v1.AddDenyRules
+	9,  // 10: openshell.v1.PolicyMergeOperation.add_allow_rules:type_name -> openshell.v1.AddAllowRules
+	7,  // 11: openshell.v1.PolicyMergeOperation.remove_binary:type_name -> openshell.v1.RemoveNetworkBinary
+	22, // 12: openshell.v1.AddNetworkRule.rule:type_name -> openshell.sandbox.v1.NetworkPolicyRule
+	23, // 13: openshell.v1.AddDenyRules.deny_rules:type_name -> openshell.sandbox.v1.L7DenyRule
+	10, // 14: openshell.v1.AddDenyRules.target:type_name -> openshell.v1.L7RuleTarget
+	24, // 15: openshell.v1.AddAllowRules.rules:type_name -> openshell.sandbox.v1.L7Rule
+	10, // 16: openshell.v1.AddAllowRules.target:type_name -> openshell.v1.L7RuleTarget
+	25, // 17: openshell.v1.L7RuleTarget.binaries:type_name -> openshell.sandbox.v1.NetworkBinary
+	21, // 18: openshell.v1.GetSandboxPolicyStatusRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	13, // 19: openshell.v1.GetSandboxPolicyStatusResponse.revision:type_name -> openshell.v1.SandboxPolicyRevision
+	0,  // 20: openshell.v1.SandboxPolicyRevision.status:type_name -> openshell.v1.PolicyStatus
+	19, // 21: openshell.v1.SandboxPolicyRevision.policy:type_name -> openshell.sandbox.v1.SandboxPolicy
+	18, // 22: openshell.v1.SandboxPolicyRevision.provenance:type_name -> openshell.v1.SandboxPolicyRevision.ProvenanceEntry
+	26, // 23: openshell.v1.SandboxPolicyRevision.created_time:type_name -> google.protobuf.Timestamp
+	26, // 24: openshell.v1.SandboxPolicyRevision.loaded_time:type_name -> google.protobuf.Timestamp
+	21, // 25: openshell.v1.ListSandboxPoliciesRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	13, // 26: openshell.v1.ListSandboxPoliciesResponse.revisions:type_name -> openshell.v1.SandboxPolicyRevision
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_openshell_v1_config_proto_init() }
@@ -933,13 +1402,14 @@ func file_openshell_v1_config_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openshell_v1_config_proto_rawDesc), len(file_openshell_v1_config_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   12,
+			NumEnums:      1,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_openshell_v1_config_proto_goTypes,
 		DependencyIndexes: file_openshell_v1_config_proto_depIdxs,
+		EnumInfos:         file_openshell_v1_config_proto_enumTypes,
 		MessageInfos:      file_openshell_v1_config_proto_msgTypes,
 	}.Build()
 	File_openshell_v1_config_proto = out.File

@@ -11,6 +11,7 @@ package openshellv1
 
 import (
 	_ "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/options/v1"
+	v1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -28,7 +29,7 @@ var File_openshell_v1_openshell_proto protoreflect.FileDescriptor
 
 const file_openshell_v1_openshell_proto_rawDesc = "" +
 	"\n" +
-	"\x1copenshell/v1/openshell.proto\x12\fopenshell.v1\x1a\"openshell/options/v1/options.proto\x1a\x19openshell/v1/config.proto\x1a\x1aopenshell/v1/gateway.proto\x1a$openshell/v1/sandbox_lifecycle.proto\x1a#openshell/v1/sandbox_provider.proto\x1a\x1copenshell/v1/workspace.proto2\xd4\r\n" +
+	"\x1copenshell/v1/openshell.proto\x12\fopenshell.v1\x1a\"openshell/options/v1/options.proto\x1a\"openshell/sandbox/v1/setting.proto\x1a\x19openshell/v1/config.proto\x1a\x1aopenshell/v1/gateway.proto\x1a\x1bopenshell/v1/provider.proto\x1a#openshell/v1/provider_profile.proto\x1a$openshell/v1/sandbox_lifecycle.proto\x1a#openshell/v1/sandbox_provider.proto\x1a#openshell/v1/sandbox_template.proto\x1a\x1aopenshell/v1/service.proto\x1a\x16openshell/v1/ssh.proto\x1a\x18openshell/v1/watch.proto\x1a\x1copenshell/v1/workspace.proto2\xa70\n" +
 	"\tOpenShell\x12Z\n" +
 	"\x06Health\x12\x1b.openshell.v1.HealthRequest\x1a\x1c.openshell.v1.HealthResponse\"\x15\x82\xb5\x18\x11\n" +
 	"\x0funauthenticated\x12i\n" +
@@ -58,34 +59,159 @@ const file_openshell_v1_openshell_proto_rawDesc = "" +
 	"\x14ListSandboxProviders\x12).openshell.v1.ListSandboxProvidersRequest\x1a*.openshell.v1.ListSandboxProvidersResponse\" \x82\xb5\x18\x1c\n" +
 	"\x06bearer\x12\x04user\"\fsandbox:read\x12v\n" +
 	"\fUpdateConfig\x12!.openshell.v1.UpdateConfigRequest\x1a\".openshell.v1.UpdateConfigResponse\"\x1f\x82\xb5\x18\x1b\n" +
-	"\x04dual\x12\x05admin\"\fconfig:writeB]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
+	"\x04dual\x12\x05admin\"\fconfig:write\x12\x9b\x01\n" +
+	"\x18GetSandboxProviderStatus\x12-.openshell.v1.GetSandboxProviderStatusRequest\x1a..openshell.v1.GetSandboxProviderStatusResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12w\n" +
+	"\fWatchSandbox\x12!.openshell.v1.WatchSandboxRequest\x1a .openshell.v1.SandboxStreamEvent\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read0\x01\x12\x8e\x01\n" +
+	"\x15CreateSandboxTemplate\x12*.openshell.v1.CreateSandboxTemplateRequest\x1a%.openshell.v1.SandboxTemplateResponse\"\"\x82\xb5\x18\x1e\n" +
+	"\x06bearer\x12\x05admin\"\rsandbox:write\x12\x86\x01\n" +
+	"\x12GetSandboxTemplate\x12'.openshell.v1.GetSandboxTemplateRequest\x1a%.openshell.v1.SandboxTemplateResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12\x8f\x01\n" +
+	"\x14ListSandboxTemplates\x12).openshell.v1.ListSandboxTemplatesRequest\x1a*.openshell.v1.ListSandboxTemplatesResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12\x94\x01\n" +
+	"\x15DeleteSandboxTemplate\x12*.openshell.v1.DeleteSandboxTemplateRequest\x1a+.openshell.v1.DeleteSandboxTemplateResponse\"\"\x82\xb5\x18\x1e\n" +
+	"\x06bearer\x12\x05admin\"\rsandbox:write\x12}\n" +
+	"\rExposeService\x12\".openshell.v1.ExposeServiceRequest\x1a%.openshell.v1.ServiceEndpointResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rsandbox:write\x12v\n" +
+	"\n" +
+	"GetService\x12\x1f.openshell.v1.GetServiceRequest\x1a%.openshell.v1.ServiceEndpointResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12w\n" +
+	"\fListServices\x12!.openshell.v1.ListServicesRequest\x1a\".openshell.v1.ListServicesResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12{\n" +
+	"\rDeleteService\x12\".openshell.v1.DeleteServiceRequest\x1a#.openshell.v1.DeleteServiceResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rsandbox:write\x12z\n" +
+	"\x0eCreateProvider\x12#.openshell.v1.CreateProviderRequest\x1a\x1e.openshell.v1.ProviderResponse\"#\x82\xb5\x18\x1f\n" +
+	"\x06bearer\x12\x05admin\"\x0eprovider:write\x12r\n" +
+	"\vGetProvider\x12 .openshell.v1.GetProviderRequest\x1a\x1e.openshell.v1.ProviderResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rprovider:read\x12{\n" +
+	"\rListProviders\x12\".openshell.v1.ListProvidersRequest\x1a#.openshell.v1.ListProvidersResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rprovider:read\x12z\n" +
+	"\x0eUpdateProvider\x12#.openshell.v1.UpdateProviderRequest\x1a\x1e.openshell.v1.ProviderResponse\"#\x82\xb5\x18\x1f\n" +
+	"\x06bearer\x12\x05admin\"\x0eprovider:write\x12\x80\x01\n" +
+	"\x0eDeleteProvider\x12#.openshell.v1.DeleteProviderRequest\x1a$.openshell.v1.DeleteProviderResponse\"#\x82\xb5\x18\x1f\n" +
+	"\x06bearer\x12\x05admin\"\x0eprovider:write\x12\x90\x01\n" +
+	"\x14ListProviderProfiles\x12).openshell.v1.ListProviderProfilesRequest\x1a*.openshell.v1.ListProviderProfilesResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rprovider:read\x12\x87\x01\n" +
+	"\x12GetProviderProfile\x12'.openshell.v1.GetProviderProfileRequest\x1a%.openshell.v1.ProviderProfileResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rprovider:read\x12\x98\x01\n" +
+	"\x16ImportProviderProfiles\x12+.openshell.v1.ImportProviderProfilesRequest\x1a,.openshell.v1.ImportProviderProfilesResponse\"#\x82\xb5\x18\x1f\n" +
+	"\x06bearer\x12\x05admin\"\x0eprovider:write\x12\x98\x01\n" +
+	"\x16UpdateProviderProfiles\x12+.openshell.v1.UpdateProviderProfilesRequest\x1a,.openshell.v1.UpdateProviderProfilesResponse\"#\x82\xb5\x18\x1f\n" +
+	"\x06bearer\x12\x05admin\"\x0eprovider:write\x12\x95\x01\n" +
+	"\x15DeleteProviderProfile\x12*.openshell.v1.DeleteProviderProfileRequest\x1a+.openshell.v1.DeleteProviderProfileResponse\"#\x82\xb5\x18\x1f\n" +
+	"\x06bearer\x12\x05admin\"\x0eprovider:write\x12\x8d\x01\n" +
+	"\x0fCreateWorkspace\x12$.openshell.v1.CreateWorkspaceRequest\x1a%.openshell.v1.CreateWorkspaceResponse\"-\x82\xb5\x18)\n" +
+	"\x06bearer\x1a\x0eplatform_admin\"\x0fworkspace:write\x12\x7f\n" +
+	"\x0eListWorkspaces\x12#.openshell.v1.ListWorkspacesRequest\x1a$.openshell.v1.ListWorkspacesResponse\"\"\x82\xb5\x18\x1e\n" +
+	"\x06bearer\x12\x04user\"\x0eworkspace:read\x12\x8d\x01\n" +
+	"\x0fDeleteWorkspace\x12$.openshell.v1.DeleteWorkspaceRequest\x1a%.openshell.v1.DeleteWorkspaceResponse\"-\x82\xb5\x18)\n" +
+	"\x06bearer\x1a\x0eplatform_admin\"\x0fworkspace:write\x12\x8d\x01\n" +
+	"\x12AddWorkspaceMember\x12'.openshell.v1.AddWorkspaceMemberRequest\x1a(.openshell.v1.AddWorkspaceMemberResponse\"$\x82\xb5\x18 \n" +
+	"\x06bearer\x12\x05admin\"\x0fworkspace:write\x12\x96\x01\n" +
+	"\x15RemoveWorkspaceMember\x12*.openshell.v1.RemoveWorkspaceMemberRequest\x1a+.openshell.v1.RemoveWorkspaceMemberResponse\"$\x82\xb5\x18 \n" +
+	"\x06bearer\x12\x05admin\"\x0fworkspace:write\x12\x91\x01\n" +
+	"\x14ListWorkspaceMembers\x12).openshell.v1.ListWorkspaceMembersRequest\x1a*.openshell.v1.ListWorkspaceMembersResponse\"\"\x82\xb5\x18\x1e\n" +
+	"\x06bearer\x12\x04user\"\x0eworkspace:read\x12\x90\x01\n" +
+	"\x10GetSandboxConfig\x12-.openshell.sandbox.v1.GetSandboxConfigRequest\x1a..openshell.sandbox.v1.GetSandboxConfigResponse\"\x1d\x82\xb5\x18\x19\n" +
+	"\x04dual\x12\x04user\"\vconfig:read\x12\x8c\x01\n" +
+	"\x10GetGatewayConfig\x12-.openshell.sandbox.v1.GetGatewayConfigRequest\x1a..openshell.sandbox.v1.GetGatewayConfigResponse\"\x19\x82\xb5\x18\x15\n" +
+	"\x06bearer\"\vconfig:read\x12\x95\x01\n" +
+	"\x16GetSandboxPolicyStatus\x12+.openshell.v1.GetSandboxPolicyStatusRequest\x1a,.openshell.v1.GetSandboxPolicyStatusResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12\x8c\x01\n" +
+	"\x13ListSandboxPolicies\x12(.openshell.v1.ListSandboxPoliciesRequest\x1a).openshell.v1.ListSandboxPoliciesResponse\" \x82\xb5\x18\x1c\n" +
+	"\x06bearer\x12\x04user\"\fsandbox:read\x12\x84\x01\n" +
+	"\x10CreateSshSession\x12%.openshell.v1.CreateSshSessionRequest\x1a&.openshell.v1.CreateSshSessionResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rsandbox:write\x12\x84\x01\n" +
+	"\x10RevokeSshSession\x12%.openshell.v1.RevokeSshSessionRequest\x1a&.openshell.v1.RevokeSshSessionResponse\"!\x82\xb5\x18\x1d\n" +
+	"\x06bearer\x12\x04user\"\rsandbox:writeB]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
 
 var file_openshell_v1_openshell_proto_goTypes = []any{
-	(*HealthRequest)(nil),                 // 0: openshell.v1.HealthRequest
-	(*GetCurrentUserRequest)(nil),         // 1: openshell.v1.GetCurrentUserRequest
-	(*GetGatewayInfoRequest)(nil),         // 2: openshell.v1.GetGatewayInfoRequest
-	(*GetWorkspaceRequest)(nil),           // 3: openshell.v1.GetWorkspaceRequest
-	(*CreateSandboxRequest)(nil),          // 4: openshell.v1.CreateSandboxRequest
-	(*GetSandboxRequest)(nil),             // 5: openshell.v1.GetSandboxRequest
-	(*ListSandboxesRequest)(nil),          // 6: openshell.v1.ListSandboxesRequest
-	(*DeleteSandboxRequest)(nil),          // 7: openshell.v1.DeleteSandboxRequest
-	(*StopSandboxRequest)(nil),            // 8: openshell.v1.StopSandboxRequest
-	(*StartSandboxRequest)(nil),           // 9: openshell.v1.StartSandboxRequest
-	(*AttachSandboxProviderRequest)(nil),  // 10: openshell.v1.AttachSandboxProviderRequest
-	(*DetachSandboxProviderRequest)(nil),  // 11: openshell.v1.DetachSandboxProviderRequest
-	(*ListSandboxProvidersRequest)(nil),   // 12: openshell.v1.ListSandboxProvidersRequest
-	(*UpdateConfigRequest)(nil),           // 13: openshell.v1.UpdateConfigRequest
-	(*HealthResponse)(nil),                // 14: openshell.v1.HealthResponse
-	(*GetCurrentUserResponse)(nil),        // 15: openshell.v1.GetCurrentUserResponse
-	(*GetGatewayInfoResponse)(nil),        // 16: openshell.v1.GetGatewayInfoResponse
-	(*GetWorkspaceResponse)(nil),          // 17: openshell.v1.GetWorkspaceResponse
-	(*SandboxResponse)(nil),               // 18: openshell.v1.SandboxResponse
-	(*ListSandboxesResponse)(nil),         // 19: openshell.v1.ListSandboxesResponse
-	(*DeleteSandboxResponse)(nil),         // 20: openshell.v1.DeleteSandboxResponse
-	(*AttachSandboxProviderResponse)(nil), // 21: openshell.v1.AttachSandboxProviderResponse
-	(*DetachSandboxProviderResponse)(nil), // 22: openshell.v1.DetachSandboxProviderResponse
-	(*ListSandboxProvidersResponse)(nil),  // 23: openshell.v1.ListSandboxProvidersResponse
-	(*UpdateConfigResponse)(nil),          // 24: openshell.v1.UpdateConfigResponse
+	(*HealthRequest)(nil),                    // 0: openshell.v1.HealthRequest
+	(*GetCurrentUserRequest)(nil),            // 1: openshell.v1.GetCurrentUserRequest
+	(*GetGatewayInfoRequest)(nil),            // 2: openshell.v1.GetGatewayInfoRequest
+	(*GetWorkspaceRequest)(nil),              // 3: openshell.v1.GetWorkspaceRequest
+	(*CreateSandboxRequest)(nil),             // 4: openshell.v1.CreateSandboxRequest
+	(*GetSandboxRequest)(nil),                // 5: openshell.v1.GetSandboxRequest
+	(*ListSandboxesRequest)(nil),             // 6: openshell.v1.ListSandboxesRequest
+	(*DeleteSandboxRequest)(nil),             // 7: openshell.v1.DeleteSandboxRequest
+	(*StopSandboxRequest)(nil),               // 8: openshell.v1.StopSandboxRequest
+	(*StartSandboxRequest)(nil),              // 9: openshell.v1.StartSandboxRequest
+	(*AttachSandboxProviderRequest)(nil),     // 10: openshell.v1.AttachSandboxProviderRequest
+	(*DetachSandboxProviderRequest)(nil),     // 11: openshell.v1.DetachSandboxProviderRequest
+	(*ListSandboxProvidersRequest)(nil),      // 12: openshell.v1.ListSandboxProvidersRequest
+	(*UpdateConfigRequest)(nil),              // 13: openshell.v1.UpdateConfigRequest
+	(*GetSandboxProviderStatusRequest)(nil),  // 14: openshell.v1.GetSandboxProviderStatusRequest
+	(*WatchSandboxRequest)(nil),              // 15: openshell.v1.WatchSandboxRequest
+	(*CreateSandboxTemplateRequest)(nil),     // 16: openshell.v1.CreateSandboxTemplateRequest
+	(*GetSandboxTemplateRequest)(nil),        // 17: openshell.v1.GetSandboxTemplateRequest
+	(*ListSandboxTemplatesRequest)(nil),      // 18: openshell.v1.ListSandboxTemplatesRequest
+	(*DeleteSandboxTemplateRequest)(nil),     // 19: openshell.v1.DeleteSandboxTemplateRequest
+	(*ExposeServiceRequest)(nil),             // 20: openshell.v1.ExposeServiceRequest
+	(*GetServiceRequest)(nil),                // 21: openshell.v1.GetServiceRequest
+	(*ListServicesRequest)(nil),              // 22: openshell.v1.ListServicesRequest
+	(*DeleteServiceRequest)(nil),             // 23: openshell.v1.DeleteServiceRequest
+	(*CreateProviderRequest)(nil),            // 24: openshell.v1.CreateProviderRequest
+	(*GetProviderRequest)(nil),               // 25: openshell.v1.GetProviderRequest
+	(*ListProvidersRequest)(nil),             // 26: openshell.v1.ListProvidersRequest
+	(*UpdateProviderRequest)(nil),            // 27: openshell.v1.UpdateProviderRequest
+	(*DeleteProviderRequest)(nil),            // 28: openshell.v1.DeleteProviderRequest
+	(*ListProviderProfilesRequest)(nil),      // 29: openshell.v1.ListProviderProfilesRequest
+	(*GetProviderProfileRequest)(nil),        // 30: openshell.v1.GetProviderProfileRequest
+	(*ImportProviderProfilesRequest)(nil),    // 31: openshell.v1.ImportProviderProfilesRequest
+	(*UpdateProviderProfilesRequest)(nil),    // 32: openshell.v1.UpdateProviderProfilesRequest
+	(*DeleteProviderProfileRequest)(nil),     // 33: openshell.v1.DeleteProviderProfileRequest
+	(*CreateWorkspaceRequest)(nil),           // 34: openshell.v1.CreateWorkspaceRequest
+	(*ListWorkspacesRequest)(nil),            // 35: openshell.v1.ListWorkspacesRequest
+	(*DeleteWorkspaceRequest)(nil),           // 36: openshell.v1.DeleteWorkspaceRequest
+	(*AddWorkspaceMemberRequest)(nil),        // 37: openshell.v1.AddWorkspaceMemberRequest
+	(*RemoveWorkspaceMemberRequest)(nil),     // 38: openshell.v1.RemoveWorkspaceMemberRequest
+	(*ListWorkspaceMembersRequest)(nil),      // 39: openshell.v1.ListWorkspaceMembersRequest
+	(*v1.GetSandboxConfigRequest)(nil),       // 40: openshell.sandbox.v1.GetSandboxConfigRequest
+	(*v1.GetGatewayConfigRequest)(nil),       // 41: openshell.sandbox.v1.GetGatewayConfigRequest
+	(*GetSandboxPolicyStatusRequest)(nil),    // 42: openshell.v1.GetSandboxPolicyStatusRequest
+	(*ListSandboxPoliciesRequest)(nil),       // 43: openshell.v1.ListSandboxPoliciesRequest
+	(*CreateSshSessionRequest)(nil),          // 44: openshell.v1.CreateSshSessionRequest
+	(*RevokeSshSessionRequest)(nil),          // 45: openshell.v1.RevokeSshSessionRequest
+	(*HealthResponse)(nil),                   // 46: openshell.v1.HealthResponse
+	(*GetCurrentUserResponse)(nil),           // 47: openshell.v1.GetCurrentUserResponse
+	(*GetGatewayInfoResponse)(nil),           // 48: openshell.v1.GetGatewayInfoResponse
+	(*GetWorkspaceResponse)(nil),             // 49: openshell.v1.GetWorkspaceResponse
+	(*SandboxResponse)(nil),                  // 50: openshell.v1.SandboxResponse
+	(*ListSandboxesResponse)(nil),            // 51: openshell.v1.ListSandboxesResponse
+	(*DeleteSandboxResponse)(nil),            // 52: openshell.v1.DeleteSandboxResponse
+	(*AttachSandboxProviderResponse)(nil),    // 53: openshell.v1.AttachSandboxProviderResponse
+	(*DetachSandboxProviderResponse)(nil),    // 54: openshell.v1.DetachSandboxProviderResponse
+	(*ListSandboxProvidersResponse)(nil),     // 55: openshell.v1.ListSandboxProvidersResponse
+	(*UpdateConfigResponse)(nil),             // 56: openshell.v1.UpdateConfigResponse
+	(*GetSandboxProviderStatusResponse)(nil), // 57: openshell.v1.GetSandboxProviderStatusResponse
+	(*SandboxStreamEvent)(nil),               // 58: openshell.v1.SandboxStreamEvent
+	(*SandboxTemplateResponse)(nil),          // 59: openshell.v1.SandboxTemplateResponse
+	(*ListSandboxTemplatesResponse)(nil),     // 60: openshell.v1.ListSandboxTemplatesResponse
+	(*DeleteSandboxTemplateResponse)(nil),    // 61: openshell.v1.DeleteSandboxTemplateResponse
+	(*ServiceEndpointResponse)(nil),          // 62: openshell.v1.ServiceEndpointResponse
+	(*ListServicesResponse)(nil),             // 63: openshell.v1.ListServicesResponse
+	(*DeleteServiceResponse)(nil),            // 64: openshell.v1.DeleteServiceResponse
+	(*ProviderResponse)(nil),                 // 65: openshell.v1.ProviderResponse
+	(*ListProvidersResponse)(nil),            // 66: openshell.v1.ListProvidersResponse
+	(*DeleteProviderResponse)(nil),           // 67: openshell.v1.DeleteProviderResponse
+	(*ListProviderProfilesResponse)(nil),     // 68: openshell.v1.ListProviderProfilesResponse
+	(*ProviderProfileResponse)(nil),          // 69: openshell.v1.ProviderProfileResponse
+	(*ImportProviderProfilesResponse)(nil),   // 70: openshell.v1.ImportProviderProfilesResponse
+	(*UpdateProviderProfilesResponse)(nil),   // 71: openshell.v1.UpdateProviderProfilesResponse
+	(*DeleteProviderProfileResponse)(nil),    // 72: openshell.v1.DeleteProviderProfileResponse
+	(*CreateWorkspaceResponse)(nil),          // 73: openshell.v1.CreateWorkspaceResponse
+	(*ListWorkspacesResponse)(nil),           // 74: openshell.v1.ListWorkspacesResponse
+	(*DeleteWorkspaceResponse)(nil),          // 75: openshell.v1.DeleteWorkspaceResponse
+	(*AddWorkspaceMemberResponse)(nil),       // 76: openshell.v1.AddWorkspaceMemberResponse
+	(*RemoveWorkspaceMemberResponse)(nil),    // 77: openshell.v1.RemoveWorkspaceMemberResponse
+	(*ListWorkspaceMembersResponse)(nil),     // 78: openshell.v1.ListWorkspaceMembersResponse
+	(*v1.GetSandboxConfigResponse)(nil),      // 79: openshell.sandbox.v1.GetSandboxConfigResponse
+	(*v1.GetGatewayConfigResponse)(nil),      // 80: openshell.sandbox.v1.GetGatewayConfigResponse
+	(*GetSandboxPolicyStatusResponse)(nil),   // 81: openshell.v1.GetSandboxPolicyStatusResponse
+	(*ListSandboxPoliciesResponse)(nil),      // 82: openshell.v1.ListSandboxPoliciesResponse
+	(*CreateSshSessionResponse)(nil),         // 83: openshell.v1.CreateSshSessionResponse
+	(*RevokeSshSessionResponse)(nil),         // 84: openshell.v1.RevokeSshSessionResponse
 }
 var file_openshell_v1_openshell_proto_depIdxs = []int32{
 	0,  // 0: openshell.v1.OpenShell.Health:input_type -> openshell.v1.HealthRequest
@@ -102,22 +228,86 @@ var file_openshell_v1_openshell_proto_depIdxs = []int32{
 	11, // 11: openshell.v1.OpenShell.DetachSandboxProvider:input_type -> openshell.v1.DetachSandboxProviderRequest
 	12, // 12: openshell.v1.OpenShell.ListSandboxProviders:input_type -> openshell.v1.ListSandboxProvidersRequest
 	13, // 13: openshell.v1.OpenShell.UpdateConfig:input_type -> openshell.v1.UpdateConfigRequest
-	14, // 14: openshell.v1.OpenShell.Health:output_type -> openshell.v1.HealthResponse
-	15, // 15: openshell.v1.OpenShell.GetCurrentUser:output_type -> openshell.v1.GetCurrentUserResponse
-	16, // 16: openshell.v1.OpenShell.GetGatewayInfo:output_type -> openshell.v1.GetGatewayInfoResponse
-	17, // 17: openshell.v1.OpenShell.GetWorkspace:output_type -> openshell.v1.GetWorkspaceResponse
-	18, // 18: openshell.v1.OpenShell.CreateSandbox:output_type -> openshell.v1.SandboxResponse
-	18, // 19: openshell.v1.OpenShell.GetSandbox:output_type -> openshell.v1.SandboxResponse
-	19, // 20: openshell.v1.OpenShell.ListSandboxes:output_type -> openshell.v1.ListSandboxesResponse
-	20, // 21: openshell.v1.OpenShell.DeleteSandbox:output_type -> openshell.v1.DeleteSandboxResponse
-	18, // 22: openshell.v1.OpenShell.StopSandbox:output_type -> openshell.v1.SandboxResponse
-	18, // 23: openshell.v1.OpenShell.StartSandbox:output_type -> openshell.v1.SandboxResponse
-	21, // 24: openshell.v1.OpenShell.AttachSandboxProvider:output_type -> openshell.v1.AttachSandboxProviderResponse
-	22, // 25: openshell.v1.OpenShell.DetachSandboxProvider:output_type -> openshell.v1.DetachSandboxProviderResponse
-	23, // 26: openshell.v1.OpenShell.ListSandboxProviders:output_type -> openshell.v1.ListSandboxProvidersResponse
-	24, // 27: openshell.v1.OpenShell.UpdateConfig:output_type -> openshell.v1.UpdateConfigResponse
-	14, // [14:28] is the sub-list for method output_type
-	0,  // [0:14] is the sub-list for method input_type
+	14, // 14: openshell.v1.OpenShell.GetSandboxProviderStatus:input_type -> openshell.v1.GetSandboxProviderStatusRequest
+	15, // 15: openshell.v1.OpenShell.WatchSandbox:input_type -> openshell.v1.WatchSandboxRequest
+	16, // 16: openshell.v1.OpenShell.CreateSandboxTemplate:input_type -> openshell.v1.CreateSandboxTemplateRequest
+	17, // 17: openshell.v1.OpenShell.GetSandboxTemplate:input_type -> openshell.v1.GetSandboxTemplateRequest
+	18, // 18: openshell.v1.OpenShell.ListSandboxTemplates:input_type -> openshell.v1.ListSandboxTemplatesRequest
+	19, // 19: openshell.v1.OpenShell.DeleteSandboxTemplate:input_type -> openshell.v1.DeleteSandboxTemplateRequest
+	20, // 20: openshell.v1.OpenShell.ExposeService:input_type -> openshell.v1.ExposeServiceRequest
+	21, // 21: openshell.v1.OpenShell.GetService:input_type -> openshell.v1.GetServiceRequest
+	22, // 22: openshell.v1.OpenShell.ListServices:input_type -> openshell.v1.ListServicesRequest
+	23, // 23: openshell.v1.OpenShell.DeleteService:input_type -> openshell.v1.DeleteServiceRequest
+	24, // 24: openshell.v1.OpenShell.CreateProvider:input_type -> openshell.v1.CreateProviderRequest
+	25, // 25: openshell.v1.OpenShell.GetProvider:input_type -> openshell.v1.GetProviderRequest
+	26, // 26: openshell.v1.OpenShell.ListProviders:input_type -> openshell.v1.ListProvidersRequest
+	27, // 27: openshell.v1.OpenShell.UpdateProvider:input_type -> openshell.v1.UpdateProviderRequest
+	28, // 28: openshell.v1.OpenShell.DeleteProvider:input_type -> openshell.v1.DeleteProviderRequest
+	29, // 29: openshell.v1.OpenShell.ListProviderProfiles:input_type -> openshell.v1.ListProviderProfilesRequest
+	30, // 30: openshell.v1.OpenShell.GetProviderProfile:input_type -> openshell.v1.GetProviderProfileRequest
+	31, // 31: openshell.v1.OpenShell.ImportProviderProfiles:input_type -> openshell.v1.ImportProviderProfilesRequest
+	32, // 32: openshell.v1.OpenShell.UpdateProviderProfiles:input_type -> openshell.v1.UpdateProviderProfilesRequest
+	33, // 33: openshell.v1.OpenShell.DeleteProviderProfile:input_type -> openshell.v1.DeleteProviderProfileRequest
+	34, // 34: openshell.v1.OpenShell.CreateWorkspace:input_type -> openshell.v1.CreateWorkspaceRequest
+	35, // 35: openshell.v1.OpenShell.ListWorkspaces:input_type -> openshell.v1.ListWorkspacesRequest
+	36, // 36: openshell.v1.OpenShell.DeleteWorkspace:input_type -> openshell.v1.DeleteWorkspaceRequest
+	37, // 37: openshell.v1.OpenShell.AddWorkspaceMember:input_type -> openshell.v1.AddWorkspaceMemberRequest
+	38, // 38: openshell.v1.OpenShell.RemoveWorkspaceMember:input_type -> openshell.v1.RemoveWorkspaceMemberRequest
+	39, // 39: openshell.v1.OpenShell.ListWorkspaceMembers:input_type -> openshell.v1.ListWorkspaceMembersRequest
+	40, // 40: openshell.v1.OpenShell.GetSandboxConfig:input_type -> openshell.sandbox.v1.GetSandboxConfigRequest
+	41, // 41: openshell.v1.OpenShell.GetGatewayConfig:input_type -> openshell.sandbox.v1.GetGatewayConfigRequest
+	42, // 42: openshell.v1.OpenShell.GetSandboxPolicyStatus:input_type -> openshell.v1.GetSandboxPolicyStatusRequest
+	43, // 43: openshell.v1.OpenShell.ListSandboxPolicies:input_type -> openshell.v1.ListSandboxPoliciesRequest
+	44, // 44: openshell.v1.OpenShell.CreateSshSession:input_type -> openshell.v1.CreateSshSessionRequest
+	45, // 45: openshell.v1.OpenShell.RevokeSshSession:input_type -> openshell.v1.RevokeSshSessionRequest
+	46, // 46: openshell.v1.OpenShell.Health:output_type -> openshell.v1.HealthResponse
+	47, // 47: openshell.v1.OpenShell.GetCurrentUser:output_type -> openshell.v1.GetCurrentUserResponse
+	48, // 48: openshell.v1.OpenShell.GetGatewayInfo:output_type -> openshell.v1.GetGatewayInfoResponse
+	49, // 49: openshell.v1.OpenShell.GetWorkspace:output_type -> openshell.v1.GetWorkspaceResponse
+	50, // 50: openshell.v1.OpenShell.CreateSandbox:output_type -> openshell.v1.SandboxResponse
+	50, // 51: openshell.v1.OpenShell.GetSandbox:output_type -> openshell.v1.SandboxResponse
+	51, // 52: openshell.v1.OpenShell.ListSandboxes:output_type -> openshell.v1.ListSandboxesResponse
+	52, // 53: openshell.v1.OpenShell.DeleteSandbox:output_type -> openshell.v1.DeleteSandboxResponse
+	50, // 54: openshell.v1.OpenShell.StopSandbox:output_type -> openshell.v1.SandboxResponse
+	50, // 55: openshell.v1.OpenShell.StartSandbox:output_type -> openshell.v1.SandboxResponse
+	53, // 56: openshell.v1.OpenShell.AttachSandboxProvider:output_type -> openshell.v1.AttachSandboxProviderResponse
+	54, // 57: openshell.v1.OpenShell.DetachSandboxProvider:output_type -> openshell.v1.DetachSandboxProviderResponse
+	55, // 58: openshell.v1.OpenShell.ListSandboxProviders:output_type -> openshell.v1.ListSandboxProvidersResponse
+	56, // 59: openshell.v1.OpenShell.UpdateConfig:output_type -> openshell.v1.UpdateConfigResponse
+	57, // 60: openshell.v1.OpenShell.GetSandboxProviderStatus:output_type -> openshell.v1.GetSandboxProviderStatusResponse
+	58, // 61: openshell.v1.OpenShell.WatchSandbox:output_type -> openshell.v1.SandboxStreamEvent
+	59, // 62: openshell.v1.OpenShell.CreateSandboxTemplate:output_type -> openshell.v1.SandboxTemplateResponse
+	59, // 63: openshell.v1.OpenShell.GetSandboxTemplate:output_type -> openshell.v1.SandboxTemplateResponse
+	60, // 64: openshell.v1.OpenShell.ListSandboxTemplates:output_type -> openshell.v1.ListSandboxTemplatesResponse
+	61, // 65: openshell.v1.OpenShell.DeleteSandboxTemplate:output_type -> openshell.v1.DeleteSandboxTemplateResponse
+	62, // 66: openshell.v1.OpenShell.ExposeService:output_type -> openshell.v1.ServiceEndpointResponse
+	62, // 67: openshell.v1.OpenShell.GetService:output_type -> openshell.v1.ServiceEndpointResponse
+	63, // 68: openshell.v1.OpenShell.ListServices:output_type -> openshell.v1.ListServicesResponse
+	64, // 69: openshell.v1.OpenShell.DeleteService:output_type -> openshell.v1.DeleteServiceResponse
+	65, // 70: openshell.v1.OpenShell.CreateProvider:output_type -> openshell.v1.ProviderResponse
+	65, // 71: openshell.v1.OpenShell.GetProvider:output_type -> openshell.v1.ProviderResponse
+	66, // 72: openshell.v1.OpenShell.ListProviders:output_type -> openshell.v1.ListProvidersResponse
+	65, // 73: openshell.v1.OpenShell.UpdateProvider:output_type -> openshell.v1.ProviderResponse
+	67, // 74: openshell.v1.OpenShell.DeleteProvider:output_type -> openshell.v1.DeleteProviderResponse
+	68, // 75: openshell.v1.OpenShell.ListProviderProfiles:output_type -> openshell.v1.ListProviderProfilesResponse
+	69, // 76: openshell.v1.OpenShell.GetProviderProfile:output_type -> openshell.v1.ProviderProfileResponse
+	70, // 77: openshell.v1.OpenShell.ImportProviderProfiles:output_type -> openshell.v1.ImportProviderProfilesResponse
+	71, // 78: openshell.v1.OpenShell.UpdateProviderProfiles:output_type -> openshell.v1.UpdateProviderProfilesResponse
+	72, // 79: openshell.v1.OpenShell.DeleteProviderProfile:output_type -> openshell.v1.DeleteProviderProfileResponse
+	73, // 80: openshell.v1.OpenShell.CreateWorkspace:output_type -> openshell.v1.CreateWorkspaceResponse
+	74, // 81: openshell.v1.OpenShell.ListWorkspaces:output_type -> openshell.v1.ListWorkspacesResponse
+	75, // 82: openshell.v1.OpenShell.DeleteWorkspace:output_type -> openshell.v1.DeleteWorkspaceResponse
+	76, // 83: openshell.v1.OpenShell.AddWorkspaceMember:output_type -> openshell.v1.AddWorkspaceMemberResponse
+	77, // 84: openshell.v1.OpenShell.RemoveWorkspaceMember:output_type -> openshell.v1.RemoveWorkspaceMemberResponse
+	78, // 85: openshell.v1.OpenShell.ListWorkspaceMembers:output_type -> openshell.v1.ListWorkspaceMembersResponse
+	79, // 86: openshell.v1.OpenShell.GetSandboxConfig:output_type -> openshell.sandbox.v1.GetSandboxConfigResponse
+	80, // 87: openshell.v1.OpenShell.GetGatewayConfig:output_type -> openshell.sandbox.v1.GetGatewayConfigResponse
+	81, // 88: openshell.v1.OpenShell.GetSandboxPolicyStatus:output_type -> openshell.v1.GetSandboxPolicyStatusResponse
+	82, // 89: openshell.v1.OpenShell.ListSandboxPolicies:output_type -> openshell.v1.ListSandboxPoliciesResponse
+	83, // 90: openshell.v1.OpenShell.CreateSshSession:output_type -> openshell.v1.CreateSshSessionResponse
+	84, // 91: openshell.v1.OpenShell.RevokeSshSession:output_type -> openshell.v1.RevokeSshSessionResponse
+	46, // [46:92] is the sub-list for method output_type
+	0,  // [0:46] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -130,8 +320,14 @@ func file_openshell_v1_openshell_proto_init() {
 	}
 	file_openshell_v1_config_proto_init()
 	file_openshell_v1_gateway_proto_init()
+	file_openshell_v1_provider_proto_init()
+	file_openshell_v1_provider_profile_proto_init()
 	file_openshell_v1_sandbox_lifecycle_proto_init()
 	file_openshell_v1_sandbox_provider_proto_init()
+	file_openshell_v1_sandbox_template_proto_init()
+	file_openshell_v1_service_proto_init()
+	file_openshell_v1_ssh_proto_init()
+	file_openshell_v1_watch_proto_init()
 	file_openshell_v1_workspace_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

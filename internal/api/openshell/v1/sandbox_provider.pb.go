@@ -11,6 +11,7 @@ package openshellv1
 
 import (
 	v1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	v11 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -80,6 +81,340 @@ func (x ProviderMutationKind) Number() protoreflect.EnumNumber {
 // Deprecated: Use ProviderMutationKind.Descriptor instead.
 func (ProviderMutationKind) EnumDescriptor() ([]byte, []int) {
 	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{0}
+}
+
+// How far an intent has come.
+type ProviderReadinessState int32
+
+const (
+	ProviderReadinessState_PROVIDER_READINESS_STATE_UNSPECIFIED ProviderReadinessState = 0
+	ProviderReadinessState_PROVIDER_READINESS_STATE_PERSISTED   ProviderReadinessState = 1
+	ProviderReadinessState_PROVIDER_READINESS_STATE_PENDING     ProviderReadinessState = 2
+	ProviderReadinessState_PROVIDER_READINESS_STATE_READY       ProviderReadinessState = 3
+	ProviderReadinessState_PROVIDER_READINESS_STATE_WITHHELD    ProviderReadinessState = 4
+	ProviderReadinessState_PROVIDER_READINESS_STATE_REVOKED     ProviderReadinessState = 5
+	ProviderReadinessState_PROVIDER_READINESS_STATE_FAILED      ProviderReadinessState = 6
+	ProviderReadinessState_PROVIDER_READINESS_STATE_SUPERSEDED  ProviderReadinessState = 7
+)
+
+// Enum value maps for ProviderReadinessState.
+var (
+	ProviderReadinessState_name = map[int32]string{
+		0: "PROVIDER_READINESS_STATE_UNSPECIFIED",
+		1: "PROVIDER_READINESS_STATE_PERSISTED",
+		2: "PROVIDER_READINESS_STATE_PENDING",
+		3: "PROVIDER_READINESS_STATE_READY",
+		4: "PROVIDER_READINESS_STATE_WITHHELD",
+		5: "PROVIDER_READINESS_STATE_REVOKED",
+		6: "PROVIDER_READINESS_STATE_FAILED",
+		7: "PROVIDER_READINESS_STATE_SUPERSEDED",
+	}
+	ProviderReadinessState_value = map[string]int32{
+		"PROVIDER_READINESS_STATE_UNSPECIFIED": 0,
+		"PROVIDER_READINESS_STATE_PERSISTED":   1,
+		"PROVIDER_READINESS_STATE_PENDING":     2,
+		"PROVIDER_READINESS_STATE_READY":       3,
+		"PROVIDER_READINESS_STATE_WITHHELD":    4,
+		"PROVIDER_READINESS_STATE_REVOKED":     5,
+		"PROVIDER_READINESS_STATE_FAILED":      6,
+		"PROVIDER_READINESS_STATE_SUPERSEDED":  7,
+	}
+)
+
+func (x ProviderReadinessState) Enum() *ProviderReadinessState {
+	p := new(ProviderReadinessState)
+	*p = x
+	return p
+}
+
+func (x ProviderReadinessState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProviderReadinessState) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_sandbox_provider_proto_enumTypes[1].Descriptor()
+}
+
+func (ProviderReadinessState) Type() protoreflect.EnumType {
+	return &file_openshell_v1_sandbox_provider_proto_enumTypes[1]
+}
+
+func (x ProviderReadinessState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProviderReadinessState.Descriptor instead.
+func (ProviderReadinessState) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{1}
+}
+
+// Why an intent has not come further.
+type ProviderReadinessReason int32
+
+const (
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_UNSPECIFIED               ProviderReadinessReason = 0
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_WAITING_FOR_SUPERVISOR    ProviderReadinessReason = 1
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_WAITING_FOR_CREDENTIALS   ProviderReadinessReason = 2
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_WAITING_FOR_POLICY        ProviderReadinessReason = 3
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_WAITING_FOR_PROCESS       ProviderReadinessReason = 4
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_UNSUPPORTED_SUPERVISOR    ProviderReadinessReason = 5
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_CREDENTIALS_WITHHELD      ProviderReadinessReason = 6
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_CREDENTIAL_INSTALL_FAILED ProviderReadinessReason = 7
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_POLICY_ACTIVATION_FAILED  ProviderReadinessReason = 8
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_PROCESS_INSTALL_FAILED    ProviderReadinessReason = 9
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_SUPERVISOR_DISCONNECTED   ProviderReadinessReason = 10
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_SUPERVISOR_LEASE_EXPIRED  ProviderReadinessReason = 11
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_DESIRED_STATE_CHANGED     ProviderReadinessReason = 12
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_CREDENTIAL_EXPIRED        ProviderReadinessReason = 13
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_LOCAL_POLICY              ProviderReadinessReason = 14
+	ProviderReadinessReason_PROVIDER_READINESS_REASON_SNAPSHOT_MISMATCH         ProviderReadinessReason = 15
+)
+
+// Enum value maps for ProviderReadinessReason.
+var (
+	ProviderReadinessReason_name = map[int32]string{
+		0:  "PROVIDER_READINESS_REASON_UNSPECIFIED",
+		1:  "PROVIDER_READINESS_REASON_WAITING_FOR_SUPERVISOR",
+		2:  "PROVIDER_READINESS_REASON_WAITING_FOR_CREDENTIALS",
+		3:  "PROVIDER_READINESS_REASON_WAITING_FOR_POLICY",
+		4:  "PROVIDER_READINESS_REASON_WAITING_FOR_PROCESS",
+		5:  "PROVIDER_READINESS_REASON_UNSUPPORTED_SUPERVISOR",
+		6:  "PROVIDER_READINESS_REASON_CREDENTIALS_WITHHELD",
+		7:  "PROVIDER_READINESS_REASON_CREDENTIAL_INSTALL_FAILED",
+		8:  "PROVIDER_READINESS_REASON_POLICY_ACTIVATION_FAILED",
+		9:  "PROVIDER_READINESS_REASON_PROCESS_INSTALL_FAILED",
+		10: "PROVIDER_READINESS_REASON_SUPERVISOR_DISCONNECTED",
+		11: "PROVIDER_READINESS_REASON_SUPERVISOR_LEASE_EXPIRED",
+		12: "PROVIDER_READINESS_REASON_DESIRED_STATE_CHANGED",
+		13: "PROVIDER_READINESS_REASON_CREDENTIAL_EXPIRED",
+		14: "PROVIDER_READINESS_REASON_LOCAL_POLICY",
+		15: "PROVIDER_READINESS_REASON_SNAPSHOT_MISMATCH",
+	}
+	ProviderReadinessReason_value = map[string]int32{
+		"PROVIDER_READINESS_REASON_UNSPECIFIED":               0,
+		"PROVIDER_READINESS_REASON_WAITING_FOR_SUPERVISOR":    1,
+		"PROVIDER_READINESS_REASON_WAITING_FOR_CREDENTIALS":   2,
+		"PROVIDER_READINESS_REASON_WAITING_FOR_POLICY":        3,
+		"PROVIDER_READINESS_REASON_WAITING_FOR_PROCESS":       4,
+		"PROVIDER_READINESS_REASON_UNSUPPORTED_SUPERVISOR":    5,
+		"PROVIDER_READINESS_REASON_CREDENTIALS_WITHHELD":      6,
+		"PROVIDER_READINESS_REASON_CREDENTIAL_INSTALL_FAILED": 7,
+		"PROVIDER_READINESS_REASON_POLICY_ACTIVATION_FAILED":  8,
+		"PROVIDER_READINESS_REASON_PROCESS_INSTALL_FAILED":    9,
+		"PROVIDER_READINESS_REASON_SUPERVISOR_DISCONNECTED":   10,
+		"PROVIDER_READINESS_REASON_SUPERVISOR_LEASE_EXPIRED":  11,
+		"PROVIDER_READINESS_REASON_DESIRED_STATE_CHANGED":     12,
+		"PROVIDER_READINESS_REASON_CREDENTIAL_EXPIRED":        13,
+		"PROVIDER_READINESS_REASON_LOCAL_POLICY":              14,
+		"PROVIDER_READINESS_REASON_SNAPSHOT_MISMATCH":         15,
+	}
+)
+
+func (x ProviderReadinessReason) Enum() *ProviderReadinessReason {
+	p := new(ProviderReadinessReason)
+	*p = x
+	return p
+}
+
+func (x ProviderReadinessReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProviderReadinessReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_sandbox_provider_proto_enumTypes[2].Descriptor()
+}
+
+func (ProviderReadinessReason) Type() protoreflect.EnumType {
+	return &file_openshell_v1_sandbox_provider_proto_enumTypes[2]
+}
+
+func (x ProviderReadinessReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProviderReadinessReason.Descriptor instead.
+func (ProviderReadinessReason) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{2}
+}
+
+// Part of the configuration that is delivered.
+type ConfigComponent int32
+
+const (
+	ConfigComponent_CONFIG_COMPONENT_UNSPECIFIED          ConfigComponent = 0
+	ConfigComponent_CONFIG_COMPONENT_SANDBOX_CONFIG       ConfigComponent = 1
+	ConfigComponent_CONFIG_COMPONENT_PROVIDER_ENVIRONMENT ConfigComponent = 2
+)
+
+// Enum value maps for ConfigComponent.
+var (
+	ConfigComponent_name = map[int32]string{
+		0: "CONFIG_COMPONENT_UNSPECIFIED",
+		1: "CONFIG_COMPONENT_SANDBOX_CONFIG",
+		2: "CONFIG_COMPONENT_PROVIDER_ENVIRONMENT",
+	}
+	ConfigComponent_value = map[string]int32{
+		"CONFIG_COMPONENT_UNSPECIFIED":          0,
+		"CONFIG_COMPONENT_SANDBOX_CONFIG":       1,
+		"CONFIG_COMPONENT_PROVIDER_ENVIRONMENT": 2,
+	}
+)
+
+func (x ConfigComponent) Enum() *ConfigComponent {
+	p := new(ConfigComponent)
+	*p = x
+	return p
+}
+
+func (x ConfigComponent) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConfigComponent) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_sandbox_provider_proto_enumTypes[3].Descriptor()
+}
+
+func (ConfigComponent) Type() protoreflect.EnumType {
+	return &file_openshell_v1_sandbox_provider_proto_enumTypes[3]
+}
+
+func (x ConfigComponent) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConfigComponent.Descriptor instead.
+func (ConfigComponent) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{3}
+}
+
+// Progress of a delivery.
+type ConfigUpdateOperationState int32
+
+const (
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_UNSPECIFIED ConfigUpdateOperationState = 0
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_PENDING     ConfigUpdateOperationState = 1
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_APPLIED     ConfigUpdateOperationState = 2
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_INACTIVE    ConfigUpdateOperationState = 3
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_FAILED      ConfigUpdateOperationState = 4
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_SUPERSEDED  ConfigUpdateOperationState = 5
+	ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_CANCELLED   ConfigUpdateOperationState = 6
+)
+
+// Enum value maps for ConfigUpdateOperationState.
+var (
+	ConfigUpdateOperationState_name = map[int32]string{
+		0: "CONFIG_UPDATE_OPERATION_STATE_UNSPECIFIED",
+		1: "CONFIG_UPDATE_OPERATION_STATE_PENDING",
+		2: "CONFIG_UPDATE_OPERATION_STATE_APPLIED",
+		3: "CONFIG_UPDATE_OPERATION_STATE_INACTIVE",
+		4: "CONFIG_UPDATE_OPERATION_STATE_FAILED",
+		5: "CONFIG_UPDATE_OPERATION_STATE_SUPERSEDED",
+		6: "CONFIG_UPDATE_OPERATION_STATE_CANCELLED",
+	}
+	ConfigUpdateOperationState_value = map[string]int32{
+		"CONFIG_UPDATE_OPERATION_STATE_UNSPECIFIED": 0,
+		"CONFIG_UPDATE_OPERATION_STATE_PENDING":     1,
+		"CONFIG_UPDATE_OPERATION_STATE_APPLIED":     2,
+		"CONFIG_UPDATE_OPERATION_STATE_INACTIVE":    3,
+		"CONFIG_UPDATE_OPERATION_STATE_FAILED":      4,
+		"CONFIG_UPDATE_OPERATION_STATE_SUPERSEDED":  5,
+		"CONFIG_UPDATE_OPERATION_STATE_CANCELLED":   6,
+	}
+)
+
+func (x ConfigUpdateOperationState) Enum() *ConfigUpdateOperationState {
+	p := new(ConfigUpdateOperationState)
+	*p = x
+	return p
+}
+
+func (x ConfigUpdateOperationState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConfigUpdateOperationState) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_sandbox_provider_proto_enumTypes[4].Descriptor()
+}
+
+func (ConfigUpdateOperationState) Type() protoreflect.EnumType {
+	return &file_openshell_v1_sandbox_provider_proto_enumTypes[4]
+}
+
+func (x ConfigUpdateOperationState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConfigUpdateOperationState.Descriptor instead.
+func (ConfigUpdateOperationState) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{4}
+}
+
+// What the sandbox did with what was delivered.
+type ConfigApplyOutcome int32
+
+const (
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_UNSPECIFIED                     ConfigApplyOutcome = 0
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_APPLIED                         ConfigApplyOutcome = 1
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_IGNORED_DUPLICATE               ConfigApplyOutcome = 2
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_IGNORED_STALE                   ConfigApplyOutcome = 3
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_RETAINED_LOCAL_OVERRIDE         ConfigApplyOutcome = 4
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_DEGRADED                        ConfigApplyOutcome = 5
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_FAILED_RETAINED_LAST_KNOWN_GOOD ConfigApplyOutcome = 6
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_FAILED_CLOSED                   ConfigApplyOutcome = 7
+	ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_UNSUPPORTED                     ConfigApplyOutcome = 8
+)
+
+// Enum value maps for ConfigApplyOutcome.
+var (
+	ConfigApplyOutcome_name = map[int32]string{
+		0: "CONFIG_APPLY_OUTCOME_UNSPECIFIED",
+		1: "CONFIG_APPLY_OUTCOME_APPLIED",
+		2: "CONFIG_APPLY_OUTCOME_IGNORED_DUPLICATE",
+		3: "CONFIG_APPLY_OUTCOME_IGNORED_STALE",
+		4: "CONFIG_APPLY_OUTCOME_RETAINED_LOCAL_OVERRIDE",
+		5: "CONFIG_APPLY_OUTCOME_DEGRADED",
+		6: "CONFIG_APPLY_OUTCOME_FAILED_RETAINED_LAST_KNOWN_GOOD",
+		7: "CONFIG_APPLY_OUTCOME_FAILED_CLOSED",
+		8: "CONFIG_APPLY_OUTCOME_UNSUPPORTED",
+	}
+	ConfigApplyOutcome_value = map[string]int32{
+		"CONFIG_APPLY_OUTCOME_UNSPECIFIED":                     0,
+		"CONFIG_APPLY_OUTCOME_APPLIED":                         1,
+		"CONFIG_APPLY_OUTCOME_IGNORED_DUPLICATE":               2,
+		"CONFIG_APPLY_OUTCOME_IGNORED_STALE":                   3,
+		"CONFIG_APPLY_OUTCOME_RETAINED_LOCAL_OVERRIDE":         4,
+		"CONFIG_APPLY_OUTCOME_DEGRADED":                        5,
+		"CONFIG_APPLY_OUTCOME_FAILED_RETAINED_LAST_KNOWN_GOOD": 6,
+		"CONFIG_APPLY_OUTCOME_FAILED_CLOSED":                   7,
+		"CONFIG_APPLY_OUTCOME_UNSUPPORTED":                     8,
+	}
+)
+
+func (x ConfigApplyOutcome) Enum() *ConfigApplyOutcome {
+	p := new(ConfigApplyOutcome)
+	*p = x
+	return p
+}
+
+func (x ConfigApplyOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConfigApplyOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_sandbox_provider_proto_enumTypes[5].Descriptor()
+}
+
+func (ConfigApplyOutcome) Type() protoreflect.EnumType {
+	return &file_openshell_v1_sandbox_provider_proto_enumTypes[5]
+}
+
+func (x ConfigApplyOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConfigApplyOutcome.Descriptor instead.
+func (ConfigApplyOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{5}
 }
 
 // Names a sandbox and the provider to attach.
@@ -678,11 +1013,645 @@ func (x *ProviderDesiredIdentity) GetPolicyHash() string {
 	return ""
 }
 
+// Names the sandbox, the provider and the receipt to follow.
+type GetSandboxProviderStatusRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sandbox  string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	Provider string                 `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Empty asks about the current intent.
+	ReceiptId      string                `protobuf:"bytes,3,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,4,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetSandboxProviderStatusRequest) Reset() {
+	*x = GetSandboxProviderStatusRequest{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSandboxProviderStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSandboxProviderStatusRequest) ProtoMessage() {}
+
+func (x *GetSandboxProviderStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSandboxProviderStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetSandboxProviderStatusRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GetSandboxProviderStatusRequest) GetSandbox() string {
+	if x != nil {
+		return x.Sandbox
+	}
+	return ""
+}
+
+func (x *GetSandboxProviderStatusRequest) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *GetSandboxProviderStatusRequest) GetReceiptId() string {
+	if x != nil {
+		return x.ReceiptId
+	}
+	return ""
+}
+
+func (x *GetSandboxProviderStatusRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+// How far an intent has come.
+type GetSandboxProviderStatusResponse struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Status        *ProviderReadinessStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSandboxProviderStatusResponse) Reset() {
+	*x = GetSandboxProviderStatusResponse{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSandboxProviderStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSandboxProviderStatusResponse) ProtoMessage() {}
+
+func (x *GetSandboxProviderStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSandboxProviderStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetSandboxProviderStatusResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetSandboxProviderStatusResponse) GetStatus() *ProviderReadinessStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// What was wanted, what the sandbox reported, and what follows from both.
+type ProviderReadinessStatus struct {
+	state             protoimpl.MessageState        `protogen:"open.v1"`
+	Receipt           *ProviderMutationReceipt      `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	State             ProviderReadinessState        `protobuf:"varint,2,opt,name=state,proto3,enum=openshell.v1.ProviderReadinessState" json:"state,omitempty"`
+	Reason            ProviderReadinessReason       `protobuf:"varint,3,opt,name=reason,proto3,enum=openshell.v1.ProviderReadinessReason" json:"reason,omitempty"`
+	Observed          *ProviderReadinessObservation `protobuf:"bytes,4,opt,name=observed,proto3" json:"observed,omitempty"`
+	NetworkInstanceId string                        `protobuf:"bytes,5,opt,name=network_instance_id,json=networkInstanceId,proto3" json:"network_instance_id,omitempty"`
+	Operation         *ConfigUpdateOperation        `protobuf:"bytes,8,opt,name=operation,proto3" json:"operation,omitempty"`
+	ObservedTime      *timestamppb.Timestamp        `protobuf:"bytes,106,opt,name=observed_time,json=observedTime,proto3" json:"observed_time,omitempty"`
+	EvaluatedTime     *timestamppb.Timestamp        `protobuf:"bytes,107,opt,name=evaluated_time,json=evaluatedTime,proto3" json:"evaluated_time,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ProviderReadinessStatus) Reset() {
+	*x = ProviderReadinessStatus{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProviderReadinessStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProviderReadinessStatus) ProtoMessage() {}
+
+func (x *ProviderReadinessStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProviderReadinessStatus.ProtoReflect.Descriptor instead.
+func (*ProviderReadinessStatus) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ProviderReadinessStatus) GetReceipt() *ProviderMutationReceipt {
+	if x != nil {
+		return x.Receipt
+	}
+	return nil
+}
+
+func (x *ProviderReadinessStatus) GetState() ProviderReadinessState {
+	if x != nil {
+		return x.State
+	}
+	return ProviderReadinessState_PROVIDER_READINESS_STATE_UNSPECIFIED
+}
+
+func (x *ProviderReadinessStatus) GetReason() ProviderReadinessReason {
+	if x != nil {
+		return x.Reason
+	}
+	return ProviderReadinessReason_PROVIDER_READINESS_REASON_UNSPECIFIED
+}
+
+func (x *ProviderReadinessStatus) GetObserved() *ProviderReadinessObservation {
+	if x != nil {
+		return x.Observed
+	}
+	return nil
+}
+
+func (x *ProviderReadinessStatus) GetNetworkInstanceId() string {
+	if x != nil {
+		return x.NetworkInstanceId
+	}
+	return ""
+}
+
+func (x *ProviderReadinessStatus) GetOperation() *ConfigUpdateOperation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *ProviderReadinessStatus) GetObservedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ObservedTime
+	}
+	return nil
+}
+
+func (x *ProviderReadinessStatus) GetEvaluatedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EvaluatedTime
+	}
+	return nil
+}
+
+// What the sandbox reported last.
+type ProviderReadinessObservation struct {
+	state                      protoimpl.MessageState  `protogen:"open.v1"`
+	SessionId                  string                  `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Sequence                   uint64                  `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	AttachmentEpoch            string                  `protobuf:"bytes,3,opt,name=attachment_epoch,json=attachmentEpoch,proto3" json:"attachment_epoch,omitempty"`
+	ProviderEnvRevision        uint64                  `protobuf:"varint,4,opt,name=provider_env_revision,json=providerEnvRevision,proto3" json:"provider_env_revision,omitempty"`
+	ConfigRevision             uint64                  `protobuf:"varint,5,opt,name=config_revision,json=configRevision,proto3" json:"config_revision,omitempty"`
+	PolicyHash                 string                  `protobuf:"bytes,6,opt,name=policy_hash,json=policyHash,proto3" json:"policy_hash,omitempty"`
+	CredentialsInstalled       bool                    `protobuf:"varint,7,opt,name=credentials_installed,json=credentialsInstalled,proto3" json:"credentials_installed,omitempty"`
+	PolicyActive               bool                    `protobuf:"varint,8,opt,name=policy_active,json=policyActive,proto3" json:"policy_active,omitempty"`
+	LaunchEnvironmentInstalled bool                    `protobuf:"varint,9,opt,name=launch_environment_installed,json=launchEnvironmentInstalled,proto3" json:"launch_environment_installed,omitempty"`
+	ProcessInstanceId          string                  `protobuf:"bytes,10,opt,name=process_instance_id,json=processInstanceId,proto3" json:"process_instance_id,omitempty"`
+	Reason                     ProviderReadinessReason `protobuf:"varint,11,opt,name=reason,proto3,enum=openshell.v1.ProviderReadinessReason" json:"reason,omitempty"`
+	unknownFields              protoimpl.UnknownFields
+	sizeCache                  protoimpl.SizeCache
+}
+
+func (x *ProviderReadinessObservation) Reset() {
+	*x = ProviderReadinessObservation{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProviderReadinessObservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProviderReadinessObservation) ProtoMessage() {}
+
+func (x *ProviderReadinessObservation) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProviderReadinessObservation.ProtoReflect.Descriptor instead.
+func (*ProviderReadinessObservation) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ProviderReadinessObservation) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ProviderReadinessObservation) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *ProviderReadinessObservation) GetAttachmentEpoch() string {
+	if x != nil {
+		return x.AttachmentEpoch
+	}
+	return ""
+}
+
+func (x *ProviderReadinessObservation) GetProviderEnvRevision() uint64 {
+	if x != nil {
+		return x.ProviderEnvRevision
+	}
+	return 0
+}
+
+func (x *ProviderReadinessObservation) GetConfigRevision() uint64 {
+	if x != nil {
+		return x.ConfigRevision
+	}
+	return 0
+}
+
+func (x *ProviderReadinessObservation) GetPolicyHash() string {
+	if x != nil {
+		return x.PolicyHash
+	}
+	return ""
+}
+
+func (x *ProviderReadinessObservation) GetCredentialsInstalled() bool {
+	if x != nil {
+		return x.CredentialsInstalled
+	}
+	return false
+}
+
+func (x *ProviderReadinessObservation) GetPolicyActive() bool {
+	if x != nil {
+		return x.PolicyActive
+	}
+	return false
+}
+
+func (x *ProviderReadinessObservation) GetLaunchEnvironmentInstalled() bool {
+	if x != nil {
+		return x.LaunchEnvironmentInstalled
+	}
+	return false
+}
+
+func (x *ProviderReadinessObservation) GetProcessInstanceId() string {
+	if x != nil {
+		return x.ProcessInstanceId
+	}
+	return ""
+}
+
+func (x *ProviderReadinessObservation) GetReason() ProviderReadinessReason {
+	if x != nil {
+		return x.Reason
+	}
+	return ProviderReadinessReason_PROVIDER_READINESS_REASON_UNSPECIFIED
+}
+
+// Delivery of a configuration to a sandbox.
+type ConfigUpdateOperation struct {
+	state          protoimpl.MessageState     `protogen:"open.v1"`
+	OperationId    string                     `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
+	SandboxId      string                     `protobuf:"bytes,2,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
+	Component      ConfigComponent            `protobuf:"varint,3,opt,name=component,proto3,enum=openshell.v1.ConfigComponent" json:"component,omitempty"`
+	TargetRevision *ConfigSnapshotRevision    `protobuf:"bytes,4,opt,name=target_revision,json=targetRevision,proto3" json:"target_revision,omitempty"`
+	State          ConfigUpdateOperationState `protobuf:"varint,5,opt,name=state,proto3,enum=openshell.v1.ConfigUpdateOperationState" json:"state,omitempty"`
+	Outcome        ConfigApplyOutcome         `protobuf:"varint,6,opt,name=outcome,proto3,enum=openshell.v1.ConfigApplyOutcome" json:"outcome,omitempty"`
+	SanitizedError string                     `protobuf:"bytes,7,opt,name=sanitized_error,json=sanitizedError,proto3" json:"sanitized_error,omitempty"`
+	CreatedTime    *timestamppb.Timestamp     `protobuf:"bytes,108,opt,name=created_time,json=createdTime,proto3" json:"created_time,omitempty"`
+	UpdatedTime    *timestamppb.Timestamp     `protobuf:"bytes,109,opt,name=updated_time,json=updatedTime,proto3" json:"updated_time,omitempty"`
+	CompletedTime  *timestamppb.Timestamp     `protobuf:"bytes,110,opt,name=completed_time,json=completedTime,proto3" json:"completed_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ConfigUpdateOperation) Reset() {
+	*x = ConfigUpdateOperation{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigUpdateOperation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigUpdateOperation) ProtoMessage() {}
+
+func (x *ConfigUpdateOperation) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigUpdateOperation.ProtoReflect.Descriptor instead.
+func (*ConfigUpdateOperation) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ConfigUpdateOperation) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
+func (x *ConfigUpdateOperation) GetSandboxId() string {
+	if x != nil {
+		return x.SandboxId
+	}
+	return ""
+}
+
+func (x *ConfigUpdateOperation) GetComponent() ConfigComponent {
+	if x != nil {
+		return x.Component
+	}
+	return ConfigComponent_CONFIG_COMPONENT_UNSPECIFIED
+}
+
+func (x *ConfigUpdateOperation) GetTargetRevision() *ConfigSnapshotRevision {
+	if x != nil {
+		return x.TargetRevision
+	}
+	return nil
+}
+
+func (x *ConfigUpdateOperation) GetState() ConfigUpdateOperationState {
+	if x != nil {
+		return x.State
+	}
+	return ConfigUpdateOperationState_CONFIG_UPDATE_OPERATION_STATE_UNSPECIFIED
+}
+
+func (x *ConfigUpdateOperation) GetOutcome() ConfigApplyOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ConfigApplyOutcome_CONFIG_APPLY_OUTCOME_UNSPECIFIED
+}
+
+func (x *ConfigUpdateOperation) GetSanitizedError() string {
+	if x != nil {
+		return x.SanitizedError
+	}
+	return ""
+}
+
+func (x *ConfigUpdateOperation) GetCreatedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedTime
+	}
+	return nil
+}
+
+func (x *ConfigUpdateOperation) GetUpdatedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdatedTime
+	}
+	return nil
+}
+
+func (x *ConfigUpdateOperation) GetCompletedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CompletedTime
+	}
+	return nil
+}
+
+// The revision that is delivered.
+type ConfigSnapshotRevision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Component:
+	//
+	//	*ConfigSnapshotRevision_SandboxConfig
+	//	*ConfigSnapshotRevision_ProviderEnvironment
+	//	*ConfigSnapshotRevision_ProviderTarget
+	Component     isConfigSnapshotRevision_Component `protobuf_oneof:"component"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigSnapshotRevision) Reset() {
+	*x = ConfigSnapshotRevision{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigSnapshotRevision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigSnapshotRevision) ProtoMessage() {}
+
+func (x *ConfigSnapshotRevision) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigSnapshotRevision.ProtoReflect.Descriptor instead.
+func (*ConfigSnapshotRevision) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ConfigSnapshotRevision) GetComponent() isConfigSnapshotRevision_Component {
+	if x != nil {
+		return x.Component
+	}
+	return nil
+}
+
+func (x *ConfigSnapshotRevision) GetSandboxConfig() *SandboxConfigRevision {
+	if x != nil {
+		if x, ok := x.Component.(*ConfigSnapshotRevision_SandboxConfig); ok {
+			return x.SandboxConfig
+		}
+	}
+	return nil
+}
+
+func (x *ConfigSnapshotRevision) GetProviderEnvironment() uint64 {
+	if x != nil {
+		if x, ok := x.Component.(*ConfigSnapshotRevision_ProviderEnvironment); ok {
+			return x.ProviderEnvironment
+		}
+	}
+	return 0
+}
+
+func (x *ConfigSnapshotRevision) GetProviderTarget() *ProviderDesiredIdentity {
+	if x != nil {
+		if x, ok := x.Component.(*ConfigSnapshotRevision_ProviderTarget); ok {
+			return x.ProviderTarget
+		}
+	}
+	return nil
+}
+
+type isConfigSnapshotRevision_Component interface {
+	isConfigSnapshotRevision_Component()
+}
+
+type ConfigSnapshotRevision_SandboxConfig struct {
+	SandboxConfig *SandboxConfigRevision `protobuf:"bytes,1,opt,name=sandbox_config,json=sandboxConfig,proto3,oneof"`
+}
+
+type ConfigSnapshotRevision_ProviderEnvironment struct {
+	ProviderEnvironment uint64 `protobuf:"varint,2,opt,name=provider_environment,json=providerEnvironment,proto3,oneof"`
+}
+
+type ConfigSnapshotRevision_ProviderTarget struct {
+	ProviderTarget *ProviderDesiredIdentity `protobuf:"bytes,3,opt,name=provider_target,json=providerTarget,proto3,oneof"`
+}
+
+func (*ConfigSnapshotRevision_SandboxConfig) isConfigSnapshotRevision_Component() {}
+
+func (*ConfigSnapshotRevision_ProviderEnvironment) isConfigSnapshotRevision_Component() {}
+
+func (*ConfigSnapshotRevision_ProviderTarget) isConfigSnapshotRevision_Component() {}
+
+// The revisions that make up a sandbox configuration.
+type SandboxConfigRevision struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	ConfigRevision      uint64                 `protobuf:"varint,1,opt,name=config_revision,json=configRevision,proto3" json:"config_revision,omitempty"`
+	PolicyVersion       uint32                 `protobuf:"varint,2,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	PolicySource        v11.PolicySource       `protobuf:"varint,3,opt,name=policy_source,json=policySource,proto3,enum=openshell.sandbox.v1.PolicySource" json:"policy_source,omitempty"`
+	GlobalPolicyVersion uint32                 `protobuf:"varint,4,opt,name=global_policy_version,json=globalPolicyVersion,proto3" json:"global_policy_version,omitempty"`
+	SettingsRevision    uint64                 `protobuf:"varint,5,opt,name=settings_revision,json=settingsRevision,proto3" json:"settings_revision,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *SandboxConfigRevision) Reset() {
+	*x = SandboxConfigRevision{}
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SandboxConfigRevision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SandboxConfigRevision) ProtoMessage() {}
+
+func (x *SandboxConfigRevision) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_sandbox_provider_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SandboxConfigRevision.ProtoReflect.Descriptor instead.
+func (*SandboxConfigRevision) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_sandbox_provider_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *SandboxConfigRevision) GetConfigRevision() uint64 {
+	if x != nil {
+		return x.ConfigRevision
+	}
+	return 0
+}
+
+func (x *SandboxConfigRevision) GetPolicyVersion() uint32 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *SandboxConfigRevision) GetPolicySource() v11.PolicySource {
+	if x != nil {
+		return x.PolicySource
+	}
+	return v11.PolicySource(0)
+}
+
+func (x *SandboxConfigRevision) GetGlobalPolicyVersion() uint32 {
+	if x != nil {
+		return x.GlobalPolicyVersion
+	}
+	return 0
+}
+
+func (x *SandboxConfigRevision) GetSettingsRevision() uint64 {
+	if x != nil {
+		return x.SettingsRevision
+	}
+	return 0
+}
+
 var File_openshell_v1_sandbox_provider_proto protoreflect.FileDescriptor
 
 const file_openshell_v1_sandbox_provider_proto_rawDesc = "" +
 	"\n" +
-	"#openshell/v1/sandbox_provider.proto\x12\fopenshell.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a&openshell/datamodel/v1/datamodel.proto\x1a\x1aopenshell/v1/sandbox.proto\"\x83\x02\n" +
+	"#openshell/v1/sandbox_provider.proto\x12\fopenshell.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a&openshell/datamodel/v1/datamodel.proto\x1a\"openshell/sandbox/v1/setting.proto\x1a\x1aopenshell/v1/sandbox.proto\"\x83\x02\n" +
 	"\x1cAttachSandboxProviderRequest\x12\x18\n" +
 	"\asandbox\x18\x01 \x01(\tR\asandbox\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12:\n" +
@@ -735,13 +1704,117 @@ const file_openshell_v1_sandbox_provider_proto_rawDesc = "" +
 	"\x15provider_env_revision\x18\x06 \x01(\x04R\x13providerEnvRevision\x12'\n" +
 	"\x0fconfig_revision\x18\a \x01(\x04R\x0econfigRevision\x12\x1f\n" +
 	"\vpolicy_hash\x18\b \x01(\tR\n" +
-	"policyHash*\xcb\x01\n" +
+	"policyHash\"\xca\x01\n" +
+	"\x1fGetSandboxProviderStatusRequest\x12\x18\n" +
+	"\asandbox\x18\x01 \x01(\tR\asandbox\x12\x1a\n" +
+	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x1d\n" +
+	"\n" +
+	"receipt_id\x18\x03 \x01(\tR\treceiptId\x12R\n" +
+	"\x0fworkspace_scope\x18\x04 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\"a\n" +
+	" GetSandboxProviderStatusResponse\x12=\n" +
+	"\x06status\x18\x01 \x01(\v2%.openshell.v1.ProviderReadinessStatusR\x06status\"\x9a\x04\n" +
+	"\x17ProviderReadinessStatus\x12?\n" +
+	"\areceipt\x18\x01 \x01(\v2%.openshell.v1.ProviderMutationReceiptR\areceipt\x12:\n" +
+	"\x05state\x18\x02 \x01(\x0e2$.openshell.v1.ProviderReadinessStateR\x05state\x12=\n" +
+	"\x06reason\x18\x03 \x01(\x0e2%.openshell.v1.ProviderReadinessReasonR\x06reason\x12F\n" +
+	"\bobserved\x18\x04 \x01(\v2*.openshell.v1.ProviderReadinessObservationR\bobserved\x12.\n" +
+	"\x13network_instance_id\x18\x05 \x01(\tR\x11networkInstanceId\x12A\n" +
+	"\toperation\x18\b \x01(\v2#.openshell.v1.ConfigUpdateOperationR\toperation\x12?\n" +
+	"\robserved_time\x18j \x01(\v2\x1a.google.protobuf.TimestampR\fobservedTime\x12A\n" +
+	"\x0eevaluated_time\x18k \x01(\v2\x1a.google.protobuf.TimestampR\revaluatedTimeJ\x04\b\x06\x10\b\"\x8d\x04\n" +
+	"\x1cProviderReadinessObservation\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12)\n" +
+	"\x10attachment_epoch\x18\x03 \x01(\tR\x0fattachmentEpoch\x122\n" +
+	"\x15provider_env_revision\x18\x04 \x01(\x04R\x13providerEnvRevision\x12'\n" +
+	"\x0fconfig_revision\x18\x05 \x01(\x04R\x0econfigRevision\x12\x1f\n" +
+	"\vpolicy_hash\x18\x06 \x01(\tR\n" +
+	"policyHash\x123\n" +
+	"\x15credentials_installed\x18\a \x01(\bR\x14credentialsInstalled\x12#\n" +
+	"\rpolicy_active\x18\b \x01(\bR\fpolicyActive\x12@\n" +
+	"\x1claunch_environment_installed\x18\t \x01(\bR\x1alaunchEnvironmentInstalled\x12.\n" +
+	"\x13process_instance_id\x18\n" +
+	" \x01(\tR\x11processInstanceId\x12=\n" +
+	"\x06reason\x18\v \x01(\x0e2%.openshell.v1.ProviderReadinessReasonR\x06reason\"\xd1\x04\n" +
+	"\x15ConfigUpdateOperation\x12!\n" +
+	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x1d\n" +
+	"\n" +
+	"sandbox_id\x18\x02 \x01(\tR\tsandboxId\x12;\n" +
+	"\tcomponent\x18\x03 \x01(\x0e2\x1d.openshell.v1.ConfigComponentR\tcomponent\x12M\n" +
+	"\x0ftarget_revision\x18\x04 \x01(\v2$.openshell.v1.ConfigSnapshotRevisionR\x0etargetRevision\x12>\n" +
+	"\x05state\x18\x05 \x01(\x0e2(.openshell.v1.ConfigUpdateOperationStateR\x05state\x12:\n" +
+	"\aoutcome\x18\x06 \x01(\x0e2 .openshell.v1.ConfigApplyOutcomeR\aoutcome\x12'\n" +
+	"\x0fsanitized_error\x18\a \x01(\tR\x0esanitizedError\x12=\n" +
+	"\fcreated_time\x18l \x01(\v2\x1a.google.protobuf.TimestampR\vcreatedTime\x12=\n" +
+	"\fupdated_time\x18m \x01(\v2\x1a.google.protobuf.TimestampR\vupdatedTime\x12A\n" +
+	"\x0ecompleted_time\x18n \x01(\v2\x1a.google.protobuf.TimestampR\rcompletedTimeJ\x04\b\b\x10\v\"\xfa\x01\n" +
+	"\x16ConfigSnapshotRevision\x12L\n" +
+	"\x0esandbox_config\x18\x01 \x01(\v2#.openshell.v1.SandboxConfigRevisionH\x00R\rsandboxConfig\x123\n" +
+	"\x14provider_environment\x18\x02 \x01(\x04H\x00R\x13providerEnvironment\x12P\n" +
+	"\x0fprovider_target\x18\x03 \x01(\v2%.openshell.v1.ProviderDesiredIdentityH\x00R\x0eproviderTargetB\v\n" +
+	"\tcomponent\"\x91\x02\n" +
+	"\x15SandboxConfigRevision\x12'\n" +
+	"\x0fconfig_revision\x18\x01 \x01(\x04R\x0econfigRevision\x12%\n" +
+	"\x0epolicy_version\x18\x02 \x01(\rR\rpolicyVersion\x12G\n" +
+	"\rpolicy_source\x18\x03 \x01(\x0e2\".openshell.sandbox.v1.PolicySourceR\fpolicySource\x122\n" +
+	"\x15global_policy_version\x18\x04 \x01(\rR\x13globalPolicyVersion\x12+\n" +
+	"\x11settings_revision\x18\x05 \x01(\x04R\x10settingsRevision*\xcb\x01\n" +
 	"\x14ProviderMutationKind\x12&\n" +
 	"\"PROVIDER_MUTATION_KIND_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dPROVIDER_MUTATION_KIND_ATTACH\x10\x01\x12!\n" +
 	"\x1dPROVIDER_MUTATION_KIND_DETACH\x10\x02\x12!\n" +
 	"\x1dPROVIDER_MUTATION_KIND_UPDATE\x10\x03\x12\"\n" +
-	"\x1ePROVIDER_MUTATION_KIND_OBSERVE\x10\x04B]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
+	"\x1ePROVIDER_MUTATION_KIND_OBSERVE\x10\x04*\xcf\x02\n" +
+	"\x16ProviderReadinessState\x12(\n" +
+	"$PROVIDER_READINESS_STATE_UNSPECIFIED\x10\x00\x12&\n" +
+	"\"PROVIDER_READINESS_STATE_PERSISTED\x10\x01\x12$\n" +
+	" PROVIDER_READINESS_STATE_PENDING\x10\x02\x12\"\n" +
+	"\x1ePROVIDER_READINESS_STATE_READY\x10\x03\x12%\n" +
+	"!PROVIDER_READINESS_STATE_WITHHELD\x10\x04\x12$\n" +
+	" PROVIDER_READINESS_STATE_REVOKED\x10\x05\x12#\n" +
+	"\x1fPROVIDER_READINESS_STATE_FAILED\x10\x06\x12'\n" +
+	"#PROVIDER_READINESS_STATE_SUPERSEDED\x10\a*\xda\x06\n" +
+	"\x17ProviderReadinessReason\x12)\n" +
+	"%PROVIDER_READINESS_REASON_UNSPECIFIED\x10\x00\x124\n" +
+	"0PROVIDER_READINESS_REASON_WAITING_FOR_SUPERVISOR\x10\x01\x125\n" +
+	"1PROVIDER_READINESS_REASON_WAITING_FOR_CREDENTIALS\x10\x02\x120\n" +
+	",PROVIDER_READINESS_REASON_WAITING_FOR_POLICY\x10\x03\x121\n" +
+	"-PROVIDER_READINESS_REASON_WAITING_FOR_PROCESS\x10\x04\x124\n" +
+	"0PROVIDER_READINESS_REASON_UNSUPPORTED_SUPERVISOR\x10\x05\x122\n" +
+	".PROVIDER_READINESS_REASON_CREDENTIALS_WITHHELD\x10\x06\x127\n" +
+	"3PROVIDER_READINESS_REASON_CREDENTIAL_INSTALL_FAILED\x10\a\x126\n" +
+	"2PROVIDER_READINESS_REASON_POLICY_ACTIVATION_FAILED\x10\b\x124\n" +
+	"0PROVIDER_READINESS_REASON_PROCESS_INSTALL_FAILED\x10\t\x125\n" +
+	"1PROVIDER_READINESS_REASON_SUPERVISOR_DISCONNECTED\x10\n" +
+	"\x126\n" +
+	"2PROVIDER_READINESS_REASON_SUPERVISOR_LEASE_EXPIRED\x10\v\x123\n" +
+	"/PROVIDER_READINESS_REASON_DESIRED_STATE_CHANGED\x10\f\x120\n" +
+	",PROVIDER_READINESS_REASON_CREDENTIAL_EXPIRED\x10\r\x12*\n" +
+	"&PROVIDER_READINESS_REASON_LOCAL_POLICY\x10\x0e\x12/\n" +
+	"+PROVIDER_READINESS_REASON_SNAPSHOT_MISMATCH\x10\x0f*\x83\x01\n" +
+	"\x0fConfigComponent\x12 \n" +
+	"\x1cCONFIG_COMPONENT_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x1fCONFIG_COMPONENT_SANDBOX_CONFIG\x10\x01\x12)\n" +
+	"%CONFIG_COMPONENT_PROVIDER_ENVIRONMENT\x10\x02*\xd2\x02\n" +
+	"\x1aConfigUpdateOperationState\x12-\n" +
+	")CONFIG_UPDATE_OPERATION_STATE_UNSPECIFIED\x10\x00\x12)\n" +
+	"%CONFIG_UPDATE_OPERATION_STATE_PENDING\x10\x01\x12)\n" +
+	"%CONFIG_UPDATE_OPERATION_STATE_APPLIED\x10\x02\x12*\n" +
+	"&CONFIG_UPDATE_OPERATION_STATE_INACTIVE\x10\x03\x12(\n" +
+	"$CONFIG_UPDATE_OPERATION_STATE_FAILED\x10\x04\x12,\n" +
+	"(CONFIG_UPDATE_OPERATION_STATE_SUPERSEDED\x10\x05\x12+\n" +
+	"'CONFIG_UPDATE_OPERATION_STATE_CANCELLED\x10\x06*\x8d\x03\n" +
+	"\x12ConfigApplyOutcome\x12$\n" +
+	" CONFIG_APPLY_OUTCOME_UNSPECIFIED\x10\x00\x12 \n" +
+	"\x1cCONFIG_APPLY_OUTCOME_APPLIED\x10\x01\x12*\n" +
+	"&CONFIG_APPLY_OUTCOME_IGNORED_DUPLICATE\x10\x02\x12&\n" +
+	"\"CONFIG_APPLY_OUTCOME_IGNORED_STALE\x10\x03\x120\n" +
+	",CONFIG_APPLY_OUTCOME_RETAINED_LOCAL_OVERRIDE\x10\x04\x12!\n" +
+	"\x1dCONFIG_APPLY_OUTCOME_DEGRADED\x10\x05\x128\n" +
+	"4CONFIG_APPLY_OUTCOME_FAILED_RETAINED_LAST_KNOWN_GOOD\x10\x06\x12&\n" +
+	"\"CONFIG_APPLY_OUTCOME_FAILED_CLOSED\x10\a\x12$\n" +
+	" CONFIG_APPLY_OUTCOME_UNSUPPORTED\x10\bB]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
 
 var (
 	file_openshell_v1_sandbox_provider_proto_rawDescOnce sync.Once
@@ -755,40 +1828,73 @@ func file_openshell_v1_sandbox_provider_proto_rawDescGZIP() []byte {
 	return file_openshell_v1_sandbox_provider_proto_rawDescData
 }
 
-var file_openshell_v1_sandbox_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_openshell_v1_sandbox_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_openshell_v1_sandbox_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_openshell_v1_sandbox_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_openshell_v1_sandbox_provider_proto_goTypes = []any{
-	(ProviderMutationKind)(0),             // 0: openshell.v1.ProviderMutationKind
-	(*AttachSandboxProviderRequest)(nil),  // 1: openshell.v1.AttachSandboxProviderRequest
-	(*AttachSandboxProviderResponse)(nil), // 2: openshell.v1.AttachSandboxProviderResponse
-	(*DetachSandboxProviderRequest)(nil),  // 3: openshell.v1.DetachSandboxProviderRequest
-	(*DetachSandboxProviderResponse)(nil), // 4: openshell.v1.DetachSandboxProviderResponse
-	(*ListSandboxProvidersRequest)(nil),   // 5: openshell.v1.ListSandboxProvidersRequest
-	(*ListSandboxProvidersResponse)(nil),  // 6: openshell.v1.ListSandboxProvidersResponse
-	(*ProviderMutationReceipt)(nil),       // 7: openshell.v1.ProviderMutationReceipt
-	(*ProviderDesiredIdentity)(nil),       // 8: openshell.v1.ProviderDesiredIdentity
-	(*v1.WorkspaceSelector)(nil),          // 9: openshell.datamodel.v1.WorkspaceSelector
-	(*Sandbox)(nil),                       // 10: openshell.v1.Sandbox
-	(*v1.Provider)(nil),                   // 11: openshell.datamodel.v1.Provider
-	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
+	(ProviderMutationKind)(0),                // 0: openshell.v1.ProviderMutationKind
+	(ProviderReadinessState)(0),              // 1: openshell.v1.ProviderReadinessState
+	(ProviderReadinessReason)(0),             // 2: openshell.v1.ProviderReadinessReason
+	(ConfigComponent)(0),                     // 3: openshell.v1.ConfigComponent
+	(ConfigUpdateOperationState)(0),          // 4: openshell.v1.ConfigUpdateOperationState
+	(ConfigApplyOutcome)(0),                  // 5: openshell.v1.ConfigApplyOutcome
+	(*AttachSandboxProviderRequest)(nil),     // 6: openshell.v1.AttachSandboxProviderRequest
+	(*AttachSandboxProviderResponse)(nil),    // 7: openshell.v1.AttachSandboxProviderResponse
+	(*DetachSandboxProviderRequest)(nil),     // 8: openshell.v1.DetachSandboxProviderRequest
+	(*DetachSandboxProviderResponse)(nil),    // 9: openshell.v1.DetachSandboxProviderResponse
+	(*ListSandboxProvidersRequest)(nil),      // 10: openshell.v1.ListSandboxProvidersRequest
+	(*ListSandboxProvidersResponse)(nil),     // 11: openshell.v1.ListSandboxProvidersResponse
+	(*ProviderMutationReceipt)(nil),          // 12: openshell.v1.ProviderMutationReceipt
+	(*ProviderDesiredIdentity)(nil),          // 13: openshell.v1.ProviderDesiredIdentity
+	(*GetSandboxProviderStatusRequest)(nil),  // 14: openshell.v1.GetSandboxProviderStatusRequest
+	(*GetSandboxProviderStatusResponse)(nil), // 15: openshell.v1.GetSandboxProviderStatusResponse
+	(*ProviderReadinessStatus)(nil),          // 16: openshell.v1.ProviderReadinessStatus
+	(*ProviderReadinessObservation)(nil),     // 17: openshell.v1.ProviderReadinessObservation
+	(*ConfigUpdateOperation)(nil),            // 18: openshell.v1.ConfigUpdateOperation
+	(*ConfigSnapshotRevision)(nil),           // 19: openshell.v1.ConfigSnapshotRevision
+	(*SandboxConfigRevision)(nil),            // 20: openshell.v1.SandboxConfigRevision
+	(*v1.WorkspaceSelector)(nil),             // 21: openshell.datamodel.v1.WorkspaceSelector
+	(*Sandbox)(nil),                          // 22: openshell.v1.Sandbox
+	(*v1.Provider)(nil),                      // 23: openshell.datamodel.v1.Provider
+	(*timestamppb.Timestamp)(nil),            // 24: google.protobuf.Timestamp
+	(v11.PolicySource)(0),                    // 25: openshell.sandbox.v1.PolicySource
 }
 var file_openshell_v1_sandbox_provider_proto_depIdxs = []int32{
-	9,  // 0: openshell.v1.AttachSandboxProviderRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	10, // 1: openshell.v1.AttachSandboxProviderResponse.sandbox:type_name -> openshell.v1.Sandbox
-	7,  // 2: openshell.v1.AttachSandboxProviderResponse.receipt:type_name -> openshell.v1.ProviderMutationReceipt
-	9,  // 3: openshell.v1.DetachSandboxProviderRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	10, // 4: openshell.v1.DetachSandboxProviderResponse.sandbox:type_name -> openshell.v1.Sandbox
-	7,  // 5: openshell.v1.DetachSandboxProviderResponse.receipt:type_name -> openshell.v1.ProviderMutationReceipt
-	9,  // 6: openshell.v1.ListSandboxProvidersRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	11, // 7: openshell.v1.ListSandboxProvidersResponse.providers:type_name -> openshell.datamodel.v1.Provider
+	21, // 0: openshell.v1.AttachSandboxProviderRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	22, // 1: openshell.v1.AttachSandboxProviderResponse.sandbox:type_name -> openshell.v1.Sandbox
+	12, // 2: openshell.v1.AttachSandboxProviderResponse.receipt:type_name -> openshell.v1.ProviderMutationReceipt
+	21, // 3: openshell.v1.DetachSandboxProviderRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	22, // 4: openshell.v1.DetachSandboxProviderResponse.sandbox:type_name -> openshell.v1.Sandbox
+	12, // 5: openshell.v1.DetachSandboxProviderResponse.receipt:type_name -> openshell.v1.ProviderMutationReceipt
+	21, // 6: openshell.v1.ListSandboxProvidersRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	23, // 7: openshell.v1.ListSandboxProvidersResponse.providers:type_name -> openshell.datamodel.v1.Provider
 	0,  // 8: openshell.v1.ProviderMutationReceipt.kind:type_name -> openshell.v1.ProviderMutationKind
-	8,  // 9: openshell.v1.ProviderMutationReceipt.desired:type_name -> openshell.v1.ProviderDesiredIdentity
-	12, // 10: openshell.v1.ProviderMutationReceipt.persisted_time:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	13, // 9: openshell.v1.ProviderMutationReceipt.desired:type_name -> openshell.v1.ProviderDesiredIdentity
+	24, // 10: openshell.v1.ProviderMutationReceipt.persisted_time:type_name -> google.protobuf.Timestamp
+	21, // 11: openshell.v1.GetSandboxProviderStatusRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	16, // 12: openshell.v1.GetSandboxProviderStatusResponse.status:type_name -> openshell.v1.ProviderReadinessStatus
+	12, // 13: openshell.v1.ProviderReadinessStatus.receipt:type_name -> openshell.v1.ProviderMutationReceipt
+	1,  // 14: openshell.v1.ProviderReadinessStatus.state:type_name -> openshell.v1.ProviderReadinessState
+	2,  // 15: openshell.v1.ProviderReadinessStatus.reason:type_name -> openshell.v1.ProviderReadinessReason
+	17, // 16: openshell.v1.ProviderReadinessStatus.observed:type_name -> openshell.v1.ProviderReadinessObservation
+	18, // 17: openshell.v1.ProviderReadinessStatus.operation:type_name -> openshell.v1.ConfigUpdateOperation
+	24, // 18: openshell.v1.ProviderReadinessStatus.observed_time:type_name -> google.protobuf.Timestamp
+	24, // 19: openshell.v1.ProviderReadinessStatus.evaluated_time:type_name -> google.protobuf.Timestamp
+	2,  // 20: openshell.v1.ProviderReadinessObservation.reason:type_name -> openshell.v1.ProviderReadinessReason
+	3,  // 21: openshell.v1.ConfigUpdateOperation.component:type_name -> openshell.v1.ConfigComponent
+	19, // 22: openshell.v1.ConfigUpdateOperation.target_revision:type_name -> openshell.v1.ConfigSnapshotRevision
+	4,  // 23: openshell.v1.ConfigUpdateOperation.state:type_name -> openshell.v1.ConfigUpdateOperationState
+	5,  // 24: openshell.v1.ConfigUpdateOperation.outcome:type_name -> openshell.v1.ConfigApplyOutcome
+	24, // 25: openshell.v1.ConfigUpdateOperation.created_time:type_name -> google.protobuf.Timestamp
+	24, // 26: openshell.v1.ConfigUpdateOperation.updated_time:type_name -> google.protobuf.Timestamp
+	24, // 27: openshell.v1.ConfigUpdateOperation.completed_time:type_name -> google.protobuf.Timestamp
+	20, // 28: openshell.v1.ConfigSnapshotRevision.sandbox_config:type_name -> openshell.v1.SandboxConfigRevision
+	13, // 29: openshell.v1.ConfigSnapshotRevision.provider_target:type_name -> openshell.v1.ProviderDesiredIdentity
+	25, // 30: openshell.v1.SandboxConfigRevision.policy_source:type_name -> openshell.sandbox.v1.PolicySource
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_openshell_v1_sandbox_provider_proto_init() }
@@ -797,13 +1903,18 @@ func file_openshell_v1_sandbox_provider_proto_init() {
 		return
 	}
 	file_openshell_v1_sandbox_proto_init()
+	file_openshell_v1_sandbox_provider_proto_msgTypes[13].OneofWrappers = []any{
+		(*ConfigSnapshotRevision_SandboxConfig)(nil),
+		(*ConfigSnapshotRevision_ProviderEnvironment)(nil),
+		(*ConfigSnapshotRevision_ProviderTarget)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openshell_v1_sandbox_provider_proto_rawDesc), len(file_openshell_v1_sandbox_provider_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   8,
+			NumEnums:      6,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: openshell/v1/workspace.proto
 
-// Workspace reads. Numbers and types follow OpenShell 0.1.x; the contract test in internal/api holds them to the
-// official descriptors.
+// Workspaces and their members. Numbers and types follow OpenShell 0.1.x; the contract test in internal/api
+// holds them to the official descriptors.
 
 package openshellv1
 
@@ -24,6 +24,56 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// What a member may do.
+type WorkspaceRole int32
+
+const (
+	WorkspaceRole_WORKSPACE_ROLE_UNSPECIFIED WorkspaceRole = 0
+	WorkspaceRole_WORKSPACE_ROLE_USER        WorkspaceRole = 1
+	WorkspaceRole_WORKSPACE_ROLE_ADMIN       WorkspaceRole = 2
+)
+
+// Enum value maps for WorkspaceRole.
+var (
+	WorkspaceRole_name = map[int32]string{
+		0: "WORKSPACE_ROLE_UNSPECIFIED",
+		1: "WORKSPACE_ROLE_USER",
+		2: "WORKSPACE_ROLE_ADMIN",
+	}
+	WorkspaceRole_value = map[string]int32{
+		"WORKSPACE_ROLE_UNSPECIFIED": 0,
+		"WORKSPACE_ROLE_USER":        1,
+		"WORKSPACE_ROLE_ADMIN":       2,
+	}
+)
+
+func (x WorkspaceRole) Enum() *WorkspaceRole {
+	p := new(WorkspaceRole)
+	*p = x
+	return p
+}
+
+func (x WorkspaceRole) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkspaceRole) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_v1_workspace_proto_enumTypes[0].Descriptor()
+}
+
+func (WorkspaceRole) Type() protoreflect.EnumType {
+	return &file_openshell_v1_workspace_proto_enumTypes[0]
+}
+
+func (x WorkspaceRole) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkspaceRole.Descriptor instead.
+func (WorkspaceRole) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{0}
+}
 
 // Names a workspace to read.
 type GetWorkspaceRequest struct {
@@ -115,15 +165,806 @@ func (x *GetWorkspaceResponse) GetWorkspace() *v1.Workspace {
 	return nil
 }
 
+// Asks for a new workspace. Name and labels never change.
+type CreateWorkspaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Labels        map[string]string      `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateWorkspaceRequest) Reset() {
+	*x = CreateWorkspaceRequest{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateWorkspaceRequest) ProtoMessage() {}
+
+func (x *CreateWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*CreateWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CreateWorkspaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CreateWorkspaceRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *CreateWorkspaceRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The new workspace.
+type CreateWorkspaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workspace     *v1.Workspace          `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateWorkspaceResponse) Reset() {
+	*x = CreateWorkspaceResponse{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateWorkspaceResponse) ProtoMessage() {}
+
+func (x *CreateWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*CreateWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CreateWorkspaceResponse) GetWorkspace() *v1.Workspace {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
+// Asks for a page of workspaces.
+type ListWorkspacesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PageSize      int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	LabelSelector string                 `protobuf:"bytes,3,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspacesRequest) Reset() {
+	*x = ListWorkspacesRequest{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspacesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspacesRequest) ProtoMessage() {}
+
+func (x *ListWorkspacesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspacesRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkspacesRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListWorkspacesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListWorkspacesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListWorkspacesRequest) GetLabelSelector() string {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return ""
+}
+
+// A page of workspaces.
+type ListWorkspacesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workspaces    []*v1.Workspace        `protobuf:"bytes,1,rep,name=workspaces,proto3" json:"workspaces,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspacesResponse) Reset() {
+	*x = ListWorkspacesResponse{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspacesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspacesResponse) ProtoMessage() {}
+
+func (x *ListWorkspacesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspacesResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkspacesResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListWorkspacesResponse) GetWorkspaces() []*v1.Workspace {
+	if x != nil {
+		return x.Workspaces
+	}
+	return nil
+}
+
+func (x *ListWorkspacesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Names a workspace to delete.
+type DeleteWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Answer ALREADY_ABSENT instead of NOT_FOUND.
+	AllowMissing  bool   `protobuf:"varint,2,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkspaceRequest) Reset() {
+	*x = DeleteWorkspaceRequest{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkspaceRequest) ProtoMessage() {}
+
+func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DeleteWorkspaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteWorkspaceRequest) GetAllowMissing() bool {
+	if x != nil {
+		return x.AllowMissing
+	}
+	return false
+}
+
+func (x *DeleteWorkspaceRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// What came of a delete.
+type DeleteWorkspaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outcome       DeletionOutcome        `protobuf:"varint,2,opt,name=outcome,proto3,enum=openshell.v1.DeletionOutcome" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkspaceResponse) Reset() {
+	*x = DeleteWorkspaceResponse{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkspaceResponse) ProtoMessage() {}
+
+func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DeleteWorkspaceResponse) GetOutcome() DeletionOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED
+}
+
+// Names a user and the role to give.
+type AddWorkspaceMemberRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,1,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	// The subject as the identity provider names it.
+	PrincipalSubject string        `protobuf:"bytes,2,opt,name=principal_subject,json=principalSubject,proto3" json:"principal_subject,omitempty"`
+	Role             WorkspaceRole `protobuf:"varint,3,opt,name=role,proto3,enum=openshell.v1.WorkspaceRole" json:"role,omitempty"`
+	RequestId        string        `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *AddWorkspaceMemberRequest) Reset() {
+	*x = AddWorkspaceMemberRequest{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddWorkspaceMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddWorkspaceMemberRequest) ProtoMessage() {}
+
+func (x *AddWorkspaceMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddWorkspaceMemberRequest.ProtoReflect.Descriptor instead.
+func (*AddWorkspaceMemberRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *AddWorkspaceMemberRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+func (x *AddWorkspaceMemberRequest) GetPrincipalSubject() string {
+	if x != nil {
+		return x.PrincipalSubject
+	}
+	return ""
+}
+
+func (x *AddWorkspaceMemberRequest) GetRole() WorkspaceRole {
+	if x != nil {
+		return x.Role
+	}
+	return WorkspaceRole_WORKSPACE_ROLE_UNSPECIFIED
+}
+
+func (x *AddWorkspaceMemberRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// The new member.
+type AddWorkspaceMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        *WorkspaceMember       `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddWorkspaceMemberResponse) Reset() {
+	*x = AddWorkspaceMemberResponse{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddWorkspaceMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddWorkspaceMemberResponse) ProtoMessage() {}
+
+func (x *AddWorkspaceMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddWorkspaceMemberResponse.ProtoReflect.Descriptor instead.
+func (*AddWorkspaceMemberResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AddWorkspaceMemberResponse) GetMember() *WorkspaceMember {
+	if x != nil {
+		return x.Member
+	}
+	return nil
+}
+
+// A user and what the user may do in a workspace. `metadata.name` is the subject.
+type WorkspaceMember struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Metadata         *v1.ObjectMeta         `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	PrincipalSubject string                 `protobuf:"bytes,2,opt,name=principal_subject,json=principalSubject,proto3" json:"principal_subject,omitempty"`
+	Role             WorkspaceRole          `protobuf:"varint,3,opt,name=role,proto3,enum=openshell.v1.WorkspaceRole" json:"role,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *WorkspaceMember) Reset() {
+	*x = WorkspaceMember{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceMember) ProtoMessage() {}
+
+func (x *WorkspaceMember) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceMember.ProtoReflect.Descriptor instead.
+func (*WorkspaceMember) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WorkspaceMember) GetMetadata() *v1.ObjectMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *WorkspaceMember) GetPrincipalSubject() string {
+	if x != nil {
+		return x.PrincipalSubject
+	}
+	return ""
+}
+
+func (x *WorkspaceMember) GetRole() WorkspaceRole {
+	if x != nil {
+		return x.Role
+	}
+	return WorkspaceRole_WORKSPACE_ROLE_UNSPECIFIED
+}
+
+// Names the member to take out.
+type RemoveWorkspaceMemberRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	WorkspaceScope   *v1.WorkspaceSelector  `protobuf:"bytes,1,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	PrincipalSubject string                 `protobuf:"bytes,2,opt,name=principal_subject,json=principalSubject,proto3" json:"principal_subject,omitempty"`
+	// Answer ALREADY_ABSENT instead of NOT_FOUND.
+	AllowMissing  bool   `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveWorkspaceMemberRequest) Reset() {
+	*x = RemoveWorkspaceMemberRequest{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveWorkspaceMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveWorkspaceMemberRequest) ProtoMessage() {}
+
+func (x *RemoveWorkspaceMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveWorkspaceMemberRequest.ProtoReflect.Descriptor instead.
+func (*RemoveWorkspaceMemberRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RemoveWorkspaceMemberRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+func (x *RemoveWorkspaceMemberRequest) GetPrincipalSubject() string {
+	if x != nil {
+		return x.PrincipalSubject
+	}
+	return ""
+}
+
+func (x *RemoveWorkspaceMemberRequest) GetAllowMissing() bool {
+	if x != nil {
+		return x.AllowMissing
+	}
+	return false
+}
+
+func (x *RemoveWorkspaceMemberRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// What came of a removal.
+type RemoveWorkspaceMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outcome       DeletionOutcome        `protobuf:"varint,2,opt,name=outcome,proto3,enum=openshell.v1.DeletionOutcome" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveWorkspaceMemberResponse) Reset() {
+	*x = RemoveWorkspaceMemberResponse{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveWorkspaceMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveWorkspaceMemberResponse) ProtoMessage() {}
+
+func (x *RemoveWorkspaceMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveWorkspaceMemberResponse.ProtoReflect.Descriptor instead.
+func (*RemoveWorkspaceMemberResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RemoveWorkspaceMemberResponse) GetOutcome() DeletionOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED
+}
+
+// Asks for a page of members.
+type ListWorkspaceMembersRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,1,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	PageSize       int32                  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken      string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ListWorkspaceMembersRequest) Reset() {
+	*x = ListWorkspaceMembersRequest{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspaceMembersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspaceMembersRequest) ProtoMessage() {}
+
+func (x *ListWorkspaceMembersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspaceMembersRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkspaceMembersRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListWorkspaceMembersRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+func (x *ListWorkspaceMembersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListWorkspaceMembersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of members.
+type ListWorkspaceMembersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       []*WorkspaceMember     `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspaceMembersResponse) Reset() {
+	*x = ListWorkspaceMembersResponse{}
+	mi := &file_openshell_v1_workspace_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspaceMembersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspaceMembersResponse) ProtoMessage() {}
+
+func (x *ListWorkspaceMembersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_workspace_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspaceMembersResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkspaceMembersResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_workspace_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListWorkspaceMembersResponse) GetMembers() []*WorkspaceMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *ListWorkspaceMembersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_openshell_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_openshell_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"\x1copenshell/v1/workspace.proto\x12\fopenshell.v1\x1a&openshell/datamodel/v1/datamodel.proto\")\n" +
+	"\x1copenshell/v1/workspace.proto\x12\fopenshell.v1\x1a&openshell/datamodel/v1/datamodel.proto\x1a$openshell/v1/sandbox_lifecycle.proto\")\n" +
 	"\x13GetWorkspaceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"W\n" +
 	"\x14GetWorkspaceResponse\x12?\n" +
-	"\tworkspace\x18\x01 \x01(\v2!.openshell.datamodel.v1.WorkspaceR\tworkspaceB]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
+	"\tworkspace\x18\x01 \x01(\v2!.openshell.datamodel.v1.WorkspaceR\tworkspace\"\xd0\x01\n" +
+	"\x16CreateWorkspaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12H\n" +
+	"\x06labels\x18\x02 \x03(\v20.openshell.v1.CreateWorkspaceRequest.LabelsEntryR\x06labels\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
+	"\x17CreateWorkspaceResponse\x12?\n" +
+	"\tworkspace\x18\x01 \x01(\v2!.openshell.datamodel.v1.WorkspaceR\tworkspace\"z\n" +
+	"\x15ListWorkspacesRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12%\n" +
+	"\x0elabel_selector\x18\x03 \x01(\tR\rlabelSelector\"\x83\x01\n" +
+	"\x16ListWorkspacesResponse\x12A\n" +
+	"\n" +
+	"workspaces\x18\x01 \x03(\v2!.openshell.datamodel.v1.WorkspaceR\n" +
+	"workspaces\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"p\n" +
+	"\x16DeleteWorkspaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\rallow_missing\x18\x02 \x01(\bR\fallowMissing\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"X\n" +
+	"\x17DeleteWorkspaceResponse\x127\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2\x1d.openshell.v1.DeletionOutcomeR\aoutcomeJ\x04\b\x01\x10\x02\"\xec\x01\n" +
+	"\x19AddWorkspaceMemberRequest\x12R\n" +
+	"\x0fworkspace_scope\x18\x01 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\x12+\n" +
+	"\x11principal_subject\x18\x02 \x01(\tR\x10principalSubject\x12/\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x1b.openshell.v1.WorkspaceRoleR\x04role\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"S\n" +
+	"\x1aAddWorkspaceMemberResponse\x125\n" +
+	"\x06member\x18\x01 \x01(\v2\x1d.openshell.v1.WorkspaceMemberR\x06member\"\xaf\x01\n" +
+	"\x0fWorkspaceMember\x12>\n" +
+	"\bmetadata\x18\x01 \x01(\v2\".openshell.datamodel.v1.ObjectMetaR\bmetadata\x12+\n" +
+	"\x11principal_subject\x18\x02 \x01(\tR\x10principalSubject\x12/\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x1b.openshell.v1.WorkspaceRoleR\x04role\"\xe3\x01\n" +
+	"\x1cRemoveWorkspaceMemberRequest\x12R\n" +
+	"\x0fworkspace_scope\x18\x01 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\x12+\n" +
+	"\x11principal_subject\x18\x02 \x01(\tR\x10principalSubject\x12#\n" +
+	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"^\n" +
+	"\x1dRemoveWorkspaceMemberResponse\x127\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2\x1d.openshell.v1.DeletionOutcomeR\aoutcomeJ\x04\b\x01\x10\x02\"\xad\x01\n" +
+	"\x1bListWorkspaceMembersRequest\x12R\n" +
+	"\x0fworkspace_scope\x18\x01 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x7f\n" +
+	"\x1cListWorkspaceMembersResponse\x127\n" +
+	"\amembers\x18\x01 \x03(\v2\x1d.openshell.v1.WorkspaceMemberR\amembers\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*b\n" +
+	"\rWorkspaceRole\x12\x1e\n" +
+	"\x1aWORKSPACE_ROLE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13WORKSPACE_ROLE_USER\x10\x01\x12\x18\n" +
+	"\x14WORKSPACE_ROLE_ADMIN\x10\x02B]Z[github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1;openshellv1b\x06proto3"
 
 var (
 	file_openshell_v1_workspace_proto_rawDescOnce sync.Once
@@ -137,19 +978,51 @@ func file_openshell_v1_workspace_proto_rawDescGZIP() []byte {
 	return file_openshell_v1_workspace_proto_rawDescData
 }
 
-var file_openshell_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_openshell_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_openshell_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_openshell_v1_workspace_proto_goTypes = []any{
-	(*GetWorkspaceRequest)(nil),  // 0: openshell.v1.GetWorkspaceRequest
-	(*GetWorkspaceResponse)(nil), // 1: openshell.v1.GetWorkspaceResponse
-	(*v1.Workspace)(nil),         // 2: openshell.datamodel.v1.Workspace
+	(WorkspaceRole)(0),                    // 0: openshell.v1.WorkspaceRole
+	(*GetWorkspaceRequest)(nil),           // 1: openshell.v1.GetWorkspaceRequest
+	(*GetWorkspaceResponse)(nil),          // 2: openshell.v1.GetWorkspaceResponse
+	(*CreateWorkspaceRequest)(nil),        // 3: openshell.v1.CreateWorkspaceRequest
+	(*CreateWorkspaceResponse)(nil),       // 4: openshell.v1.CreateWorkspaceResponse
+	(*ListWorkspacesRequest)(nil),         // 5: openshell.v1.ListWorkspacesRequest
+	(*ListWorkspacesResponse)(nil),        // 6: openshell.v1.ListWorkspacesResponse
+	(*DeleteWorkspaceRequest)(nil),        // 7: openshell.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil),       // 8: openshell.v1.DeleteWorkspaceResponse
+	(*AddWorkspaceMemberRequest)(nil),     // 9: openshell.v1.AddWorkspaceMemberRequest
+	(*AddWorkspaceMemberResponse)(nil),    // 10: openshell.v1.AddWorkspaceMemberResponse
+	(*WorkspaceMember)(nil),               // 11: openshell.v1.WorkspaceMember
+	(*RemoveWorkspaceMemberRequest)(nil),  // 12: openshell.v1.RemoveWorkspaceMemberRequest
+	(*RemoveWorkspaceMemberResponse)(nil), // 13: openshell.v1.RemoveWorkspaceMemberResponse
+	(*ListWorkspaceMembersRequest)(nil),   // 14: openshell.v1.ListWorkspaceMembersRequest
+	(*ListWorkspaceMembersResponse)(nil),  // 15: openshell.v1.ListWorkspaceMembersResponse
+	nil,                                   // 16: openshell.v1.CreateWorkspaceRequest.LabelsEntry
+	(*v1.Workspace)(nil),                  // 17: openshell.datamodel.v1.Workspace
+	(DeletionOutcome)(0),                  // 18: openshell.v1.DeletionOutcome
+	(*v1.WorkspaceSelector)(nil),          // 19: openshell.datamodel.v1.WorkspaceSelector
+	(*v1.ObjectMeta)(nil),                 // 20: openshell.datamodel.v1.ObjectMeta
 }
 var file_openshell_v1_workspace_proto_depIdxs = []int32{
-	2, // 0: openshell.v1.GetWorkspaceResponse.workspace:type_name -> openshell.datamodel.v1.Workspace
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	17, // 0: openshell.v1.GetWorkspaceResponse.workspace:type_name -> openshell.datamodel.v1.Workspace
+	16, // 1: openshell.v1.CreateWorkspaceRequest.labels:type_name -> openshell.v1.CreateWorkspaceRequest.LabelsEntry
+	17, // 2: openshell.v1.CreateWorkspaceResponse.workspace:type_name -> openshell.datamodel.v1.Workspace
+	17, // 3: openshell.v1.ListWorkspacesResponse.workspaces:type_name -> openshell.datamodel.v1.Workspace
+	18, // 4: openshell.v1.DeleteWorkspaceResponse.outcome:type_name -> openshell.v1.DeletionOutcome
+	19, // 5: openshell.v1.AddWorkspaceMemberRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	0,  // 6: openshell.v1.AddWorkspaceMemberRequest.role:type_name -> openshell.v1.WorkspaceRole
+	11, // 7: openshell.v1.AddWorkspaceMemberResponse.member:type_name -> openshell.v1.WorkspaceMember
+	20, // 8: openshell.v1.WorkspaceMember.metadata:type_name -> openshell.datamodel.v1.ObjectMeta
+	0,  // 9: openshell.v1.WorkspaceMember.role:type_name -> openshell.v1.WorkspaceRole
+	19, // 10: openshell.v1.RemoveWorkspaceMemberRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	18, // 11: openshell.v1.RemoveWorkspaceMemberResponse.outcome:type_name -> openshell.v1.DeletionOutcome
+	19, // 12: openshell.v1.ListWorkspaceMembersRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	11, // 13: openshell.v1.ListWorkspaceMembersResponse.members:type_name -> openshell.v1.WorkspaceMember
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_openshell_v1_workspace_proto_init() }
@@ -157,18 +1030,20 @@ func file_openshell_v1_workspace_proto_init() {
 	if File_openshell_v1_workspace_proto != nil {
 		return
 	}
+	file_openshell_v1_sandbox_lifecycle_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openshell_v1_workspace_proto_rawDesc), len(file_openshell_v1_workspace_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   2,
+			NumEnums:      1,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_openshell_v1_workspace_proto_goTypes,
 		DependencyIndexes: file_openshell_v1_workspace_proto_depIdxs,
+		EnumInfos:         file_openshell_v1_workspace_proto_enumTypes,
 		MessageInfos:      file_openshell_v1_workspace_proto_msgTypes,
 	}.Build()
 	File_openshell_v1_workspace_proto = out.File

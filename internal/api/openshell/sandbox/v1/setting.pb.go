@@ -4,14 +4,16 @@
 // 	protoc        (unknown)
 // source: openshell/sandbox/v1/setting.proto
 
-// Typed values of runtime settings. Numbers and types follow OpenShell 0.1.x; the contract test in internal/api
-// holds them to the official descriptors.
+// Settings and the configuration in effect. Numbers and types follow OpenShell 0.1.x; the contract test in
+// internal/api holds them to the official descriptors.
 
 package sandboxv1
 
 import (
+	v1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -23,6 +25,106 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// Where a setting is set.
+type SettingScope int32
+
+const (
+	SettingScope_SETTING_SCOPE_UNSPECIFIED SettingScope = 0
+	SettingScope_SETTING_SCOPE_SANDBOX     SettingScope = 1
+	SettingScope_SETTING_SCOPE_GLOBAL      SettingScope = 2
+)
+
+// Enum value maps for SettingScope.
+var (
+	SettingScope_name = map[int32]string{
+		0: "SETTING_SCOPE_UNSPECIFIED",
+		1: "SETTING_SCOPE_SANDBOX",
+		2: "SETTING_SCOPE_GLOBAL",
+	}
+	SettingScope_value = map[string]int32{
+		"SETTING_SCOPE_UNSPECIFIED": 0,
+		"SETTING_SCOPE_SANDBOX":     1,
+		"SETTING_SCOPE_GLOBAL":      2,
+	}
+)
+
+func (x SettingScope) Enum() *SettingScope {
+	p := new(SettingScope)
+	*p = x
+	return p
+}
+
+func (x SettingScope) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SettingScope) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_sandbox_v1_setting_proto_enumTypes[0].Descriptor()
+}
+
+func (SettingScope) Type() protoreflect.EnumType {
+	return &file_openshell_sandbox_v1_setting_proto_enumTypes[0]
+}
+
+func (x SettingScope) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SettingScope.Descriptor instead.
+func (SettingScope) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{0}
+}
+
+// Where a policy is set.
+type PolicySource int32
+
+const (
+	PolicySource_POLICY_SOURCE_UNSPECIFIED PolicySource = 0
+	PolicySource_POLICY_SOURCE_SANDBOX     PolicySource = 1
+	PolicySource_POLICY_SOURCE_GLOBAL      PolicySource = 2
+)
+
+// Enum value maps for PolicySource.
+var (
+	PolicySource_name = map[int32]string{
+		0: "POLICY_SOURCE_UNSPECIFIED",
+		1: "POLICY_SOURCE_SANDBOX",
+		2: "POLICY_SOURCE_GLOBAL",
+	}
+	PolicySource_value = map[string]int32{
+		"POLICY_SOURCE_UNSPECIFIED": 0,
+		"POLICY_SOURCE_SANDBOX":     1,
+		"POLICY_SOURCE_GLOBAL":      2,
+	}
+)
+
+func (x PolicySource) Enum() *PolicySource {
+	p := new(PolicySource)
+	*p = x
+	return p
+}
+
+func (x PolicySource) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PolicySource) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_sandbox_v1_setting_proto_enumTypes[1].Descriptor()
+}
+
+func (PolicySource) Type() protoreflect.EnumType {
+	return &file_openshell_sandbox_v1_setting_proto_enumTypes[1]
+}
+
+func (x PolicySource) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PolicySource.Descriptor instead.
+func (PolicySource) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{1}
+}
 
 // The value of a setting; its kind is fixed by the key.
 type SettingValue struct {
@@ -139,11 +241,473 @@ func (*SettingValue_IntValue) isSettingValue_Value() {}
 
 func (*SettingValue_BytesValue) isSettingValue_Value() {}
 
+// Names a sandbox to read the configuration of.
+type GetSandboxConfigRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,3,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetSandboxConfigRequest) Reset() {
+	*x = GetSandboxConfigRequest{}
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSandboxConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSandboxConfigRequest) ProtoMessage() {}
+
+func (x *GetSandboxConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSandboxConfigRequest.ProtoReflect.Descriptor instead.
+func (*GetSandboxConfigRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetSandboxConfigRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
+	if x != nil {
+		return x.WorkspaceScope
+	}
+	return nil
+}
+
+// The configuration in effect. It is not what was written: provider rules are merged in.
+type GetSandboxConfigResponse struct {
+	state                          protoimpl.MessageState         `protogen:"open.v1"`
+	Policy                         *SandboxPolicy                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	Version                        uint32                         `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	PolicyHash                     string                         `protobuf:"bytes,3,opt,name=policy_hash,json=policyHash,proto3" json:"policy_hash,omitempty"`
+	Settings                       map[string]*EffectiveSetting   `protobuf:"bytes,4,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ConfigRevision                 uint64                         `protobuf:"varint,5,opt,name=config_revision,json=configRevision,proto3" json:"config_revision,omitempty"`
+	PolicySource                   PolicySource                   `protobuf:"varint,6,opt,name=policy_source,json=policySource,proto3,enum=openshell.sandbox.v1.PolicySource" json:"policy_source,omitempty"`
+	GlobalPolicyVersion            uint32                         `protobuf:"varint,7,opt,name=global_policy_version,json=globalPolicyVersion,proto3" json:"global_policy_version,omitempty"`
+	ProviderEnvRevision            uint64                         `protobuf:"varint,8,opt,name=provider_env_revision,json=providerEnvRevision,proto3" json:"provider_env_revision,omitempty"`
+	SupervisorMiddlewareServices   []*SupervisorMiddlewareService `protobuf:"bytes,9,rep,name=supervisor_middleware_services,json=supervisorMiddlewareServices,proto3" json:"supervisor_middleware_services,omitempty"`
+	Workspace                      string                         `protobuf:"bytes,10,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	PolicyValidationFailureMode    string                         `protobuf:"bytes,11,opt,name=policy_validation_failure_mode,json=policyValidationFailureMode,proto3" json:"policy_validation_failure_mode,omitempty"`
+	ExtensionAuthenticationEnabled bool                           `protobuf:"varint,12,opt,name=extension_authentication_enabled,json=extensionAuthenticationEnabled,proto3" json:"extension_authentication_enabled,omitempty"`
+	ConfigurationAdmitted          bool                           `protobuf:"varint,13,opt,name=configuration_admitted,json=configurationAdmitted,proto3" json:"configuration_admitted,omitempty"`
+	ProviderAttachmentEpoch        string                         `protobuf:"bytes,14,opt,name=provider_attachment_epoch,json=providerAttachmentEpoch,proto3" json:"provider_attachment_epoch,omitempty"`
+	ConfigurationInstanceId        string                         `protobuf:"bytes,15,opt,name=configuration_instance_id,json=configurationInstanceId,proto3" json:"configuration_instance_id,omitempty"`
+	ConfigurationError             string                         `protobuf:"bytes,16,opt,name=configuration_error,json=configurationError,proto3" json:"configuration_error,omitempty"`
+	SettingsRevision               uint64                         `protobuf:"varint,17,opt,name=settings_revision,json=settingsRevision,proto3" json:"settings_revision,omitempty"`
+	unknownFields                  protoimpl.UnknownFields
+	sizeCache                      protoimpl.SizeCache
+}
+
+func (x *GetSandboxConfigResponse) Reset() {
+	*x = GetSandboxConfigResponse{}
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSandboxConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSandboxConfigResponse) ProtoMessage() {}
+
+func (x *GetSandboxConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSandboxConfigResponse.ProtoReflect.Descriptor instead.
+func (*GetSandboxConfigResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GetSandboxConfigResponse) GetPolicy() *SandboxPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *GetSandboxConfigResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *GetSandboxConfigResponse) GetPolicyHash() string {
+	if x != nil {
+		return x.PolicyHash
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigResponse) GetSettings() map[string]*EffectiveSetting {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *GetSandboxConfigResponse) GetConfigRevision() uint64 {
+	if x != nil {
+		return x.ConfigRevision
+	}
+	return 0
+}
+
+func (x *GetSandboxConfigResponse) GetPolicySource() PolicySource {
+	if x != nil {
+		return x.PolicySource
+	}
+	return PolicySource_POLICY_SOURCE_UNSPECIFIED
+}
+
+func (x *GetSandboxConfigResponse) GetGlobalPolicyVersion() uint32 {
+	if x != nil {
+		return x.GlobalPolicyVersion
+	}
+	return 0
+}
+
+func (x *GetSandboxConfigResponse) GetProviderEnvRevision() uint64 {
+	if x != nil {
+		return x.ProviderEnvRevision
+	}
+	return 0
+}
+
+func (x *GetSandboxConfigResponse) GetSupervisorMiddlewareServices() []*SupervisorMiddlewareService {
+	if x != nil {
+		return x.SupervisorMiddlewareServices
+	}
+	return nil
+}
+
+func (x *GetSandboxConfigResponse) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigResponse) GetPolicyValidationFailureMode() string {
+	if x != nil {
+		return x.PolicyValidationFailureMode
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigResponse) GetExtensionAuthenticationEnabled() bool {
+	if x != nil {
+		return x.ExtensionAuthenticationEnabled
+	}
+	return false
+}
+
+func (x *GetSandboxConfigResponse) GetConfigurationAdmitted() bool {
+	if x != nil {
+		return x.ConfigurationAdmitted
+	}
+	return false
+}
+
+func (x *GetSandboxConfigResponse) GetProviderAttachmentEpoch() string {
+	if x != nil {
+		return x.ProviderAttachmentEpoch
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigResponse) GetConfigurationInstanceId() string {
+	if x != nil {
+		return x.ConfigurationInstanceId
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigResponse) GetConfigurationError() string {
+	if x != nil {
+		return x.ConfigurationError
+	}
+	return ""
+}
+
+func (x *GetSandboxConfigResponse) GetSettingsRevision() uint64 {
+	if x != nil {
+		return x.SettingsRevision
+	}
+	return 0
+}
+
+// A setting and where its value comes from.
+type EffectiveSetting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         *SettingValue          `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	Scope         SettingScope           `protobuf:"varint,2,opt,name=scope,proto3,enum=openshell.sandbox.v1.SettingScope" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EffectiveSetting) Reset() {
+	*x = EffectiveSetting{}
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EffectiveSetting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EffectiveSetting) ProtoMessage() {}
+
+func (x *EffectiveSetting) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EffectiveSetting.ProtoReflect.Descriptor instead.
+func (*EffectiveSetting) Descriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *EffectiveSetting) GetValue() *SettingValue {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *EffectiveSetting) GetScope() SettingScope {
+	if x != nil {
+		return x.Scope
+	}
+	return SettingScope_SETTING_SCOPE_UNSPECIFIED
+}
+
+// A middleware service that the sandbox calls.
+type SupervisorMiddlewareService struct {
+	state                  protoimpl.MessageState `protogen:"open.v1"`
+	Name                   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	GrpcEndpoint           string                 `protobuf:"bytes,2,opt,name=grpc_endpoint,json=grpcEndpoint,proto3" json:"grpc_endpoint,omitempty"`
+	MaxPayloadBytes        uint64                 `protobuf:"varint,3,opt,name=max_payload_bytes,json=maxPayloadBytes,proto3" json:"max_payload_bytes,omitempty"`
+	TlsCaCertPem           []byte                 `protobuf:"bytes,5,opt,name=tls_ca_cert_pem,json=tlsCaCertPem,proto3" json:"tls_ca_cert_pem,omitempty"`
+	Audience               string                 `protobuf:"bytes,6,opt,name=audience,proto3" json:"audience,omitempty"`
+	AllowInsecureTransport bool                   `protobuf:"varint,7,opt,name=allow_insecure_transport,json=allowInsecureTransport,proto3" json:"allow_insecure_transport,omitempty"`
+	RequestTimeout         *durationpb.Duration   `protobuf:"bytes,104,opt,name=request_timeout,json=requestTimeout,proto3" json:"request_timeout,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *SupervisorMiddlewareService) Reset() {
+	*x = SupervisorMiddlewareService{}
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SupervisorMiddlewareService) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SupervisorMiddlewareService) ProtoMessage() {}
+
+func (x *SupervisorMiddlewareService) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SupervisorMiddlewareService.ProtoReflect.Descriptor instead.
+func (*SupervisorMiddlewareService) Descriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SupervisorMiddlewareService) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SupervisorMiddlewareService) GetGrpcEndpoint() string {
+	if x != nil {
+		return x.GrpcEndpoint
+	}
+	return ""
+}
+
+func (x *SupervisorMiddlewareService) GetMaxPayloadBytes() uint64 {
+	if x != nil {
+		return x.MaxPayloadBytes
+	}
+	return 0
+}
+
+func (x *SupervisorMiddlewareService) GetTlsCaCertPem() []byte {
+	if x != nil {
+		return x.TlsCaCertPem
+	}
+	return nil
+}
+
+func (x *SupervisorMiddlewareService) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+func (x *SupervisorMiddlewareService) GetAllowInsecureTransport() bool {
+	if x != nil {
+		return x.AllowInsecureTransport
+	}
+	return false
+}
+
+func (x *SupervisorMiddlewareService) GetRequestTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.RequestTimeout
+	}
+	return nil
+}
+
+// Asks for the gateway-wide settings.
+type GetGatewayConfigRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetGatewayConfigRequest) Reset() {
+	*x = GetGatewayConfigRequest{}
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGatewayConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGatewayConfigRequest) ProtoMessage() {}
+
+func (x *GetGatewayConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGatewayConfigRequest.ProtoReflect.Descriptor instead.
+func (*GetGatewayConfigRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{5}
+}
+
+// Every registered setting; the value is empty where none is set.
+type GetGatewayConfigResponse struct {
+	state            protoimpl.MessageState   `protogen:"open.v1"`
+	Settings         map[string]*SettingValue `protobuf:"bytes,1,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	SettingsRevision uint64                   `protobuf:"varint,2,opt,name=settings_revision,json=settingsRevision,proto3" json:"settings_revision,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GetGatewayConfigResponse) Reset() {
+	*x = GetGatewayConfigResponse{}
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGatewayConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGatewayConfigResponse) ProtoMessage() {}
+
+func (x *GetGatewayConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_sandbox_v1_setting_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGatewayConfigResponse.ProtoReflect.Descriptor instead.
+func (*GetGatewayConfigResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_sandbox_v1_setting_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetGatewayConfigResponse) GetSettings() map[string]*SettingValue {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *GetGatewayConfigResponse) GetSettingsRevision() uint64 {
+	if x != nil {
+		return x.SettingsRevision
+	}
+	return 0
+}
+
 var File_openshell_sandbox_v1_setting_proto protoreflect.FileDescriptor
 
 const file_openshell_sandbox_v1_setting_proto_rawDesc = "" +
 	"\n" +
-	"\"openshell/sandbox/v1/setting.proto\x12\x14openshell.sandbox.v1\"\x9f\x01\n" +
+	"\"openshell/sandbox/v1/setting.proto\x12\x14openshell.sandbox.v1\x1a\x1egoogle/protobuf/duration.proto\x1a&openshell/datamodel/v1/datamodel.proto\x1a!openshell/sandbox/v1/policy.proto\"\x9f\x01\n" +
 	"\fSettingValue\x12#\n" +
 	"\fstring_value\x18\x01 \x01(\tH\x00R\vstringValue\x12\x1f\n" +
 	"\n" +
@@ -151,7 +715,59 @@ const file_openshell_sandbox_v1_setting_proto_rawDesc = "" +
 	"\tint_value\x18\x03 \x01(\x03H\x00R\bintValue\x12!\n" +
 	"\vbytes_value\x18\x04 \x01(\fH\x00R\n" +
 	"bytesValueB\a\n" +
-	"\x05valueBcZagithub.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1;sandboxv1b\x06proto3"
+	"\x05value\"\x81\x01\n" +
+	"\x17GetSandboxConfigRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
+	"\x0fworkspace_scope\x18\x03 \x01(\v2).openshell.datamodel.v1.WorkspaceSelectorR\x0eworkspaceScope\"\xde\b\n" +
+	"\x18GetSandboxConfigResponse\x12;\n" +
+	"\x06policy\x18\x01 \x01(\v2#.openshell.sandbox.v1.SandboxPolicyR\x06policy\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x12\x1f\n" +
+	"\vpolicy_hash\x18\x03 \x01(\tR\n" +
+	"policyHash\x12X\n" +
+	"\bsettings\x18\x04 \x03(\v2<.openshell.sandbox.v1.GetSandboxConfigResponse.SettingsEntryR\bsettings\x12'\n" +
+	"\x0fconfig_revision\x18\x05 \x01(\x04R\x0econfigRevision\x12G\n" +
+	"\rpolicy_source\x18\x06 \x01(\x0e2\".openshell.sandbox.v1.PolicySourceR\fpolicySource\x122\n" +
+	"\x15global_policy_version\x18\a \x01(\rR\x13globalPolicyVersion\x122\n" +
+	"\x15provider_env_revision\x18\b \x01(\x04R\x13providerEnvRevision\x12w\n" +
+	"\x1esupervisor_middleware_services\x18\t \x03(\v21.openshell.sandbox.v1.SupervisorMiddlewareServiceR\x1csupervisorMiddlewareServices\x12\x1c\n" +
+	"\tworkspace\x18\n" +
+	" \x01(\tR\tworkspace\x12C\n" +
+	"\x1epolicy_validation_failure_mode\x18\v \x01(\tR\x1bpolicyValidationFailureMode\x12H\n" +
+	" extension_authentication_enabled\x18\f \x01(\bR\x1eextensionAuthenticationEnabled\x125\n" +
+	"\x16configuration_admitted\x18\r \x01(\bR\x15configurationAdmitted\x12:\n" +
+	"\x19provider_attachment_epoch\x18\x0e \x01(\tR\x17providerAttachmentEpoch\x12:\n" +
+	"\x19configuration_instance_id\x18\x0f \x01(\tR\x17configurationInstanceId\x12/\n" +
+	"\x13configuration_error\x18\x10 \x01(\tR\x12configurationError\x12+\n" +
+	"\x11settings_revision\x18\x11 \x01(\x04R\x10settingsRevision\x1ac\n" +
+	"\rSettingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12<\n" +
+	"\x05value\x18\x02 \x01(\v2&.openshell.sandbox.v1.EffectiveSettingR\x05value:\x028\x01\"\x86\x01\n" +
+	"\x10EffectiveSetting\x128\n" +
+	"\x05value\x18\x01 \x01(\v2\".openshell.sandbox.v1.SettingValueR\x05value\x128\n" +
+	"\x05scope\x18\x02 \x01(\x0e2\".openshell.sandbox.v1.SettingScopeR\x05scope\"\xc9\x02\n" +
+	"\x1bSupervisorMiddlewareService\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\rgrpc_endpoint\x18\x02 \x01(\tR\fgrpcEndpoint\x12*\n" +
+	"\x11max_payload_bytes\x18\x03 \x01(\x04R\x0fmaxPayloadBytes\x12%\n" +
+	"\x0ftls_ca_cert_pem\x18\x05 \x01(\fR\ftlsCaCertPem\x12\x1a\n" +
+	"\baudience\x18\x06 \x01(\tR\baudience\x128\n" +
+	"\x18allow_insecure_transport\x18\a \x01(\bR\x16allowInsecureTransport\x12B\n" +
+	"\x0frequest_timeout\x18h \x01(\v2\x19.google.protobuf.DurationR\x0erequestTimeoutJ\x04\b\x04\x10\x05\"\x19\n" +
+	"\x17GetGatewayConfigRequest\"\x82\x02\n" +
+	"\x18GetGatewayConfigResponse\x12X\n" +
+	"\bsettings\x18\x01 \x03(\v2<.openshell.sandbox.v1.GetGatewayConfigResponse.SettingsEntryR\bsettings\x12+\n" +
+	"\x11settings_revision\x18\x02 \x01(\x04R\x10settingsRevision\x1a_\n" +
+	"\rSettingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x128\n" +
+	"\x05value\x18\x02 \x01(\v2\".openshell.sandbox.v1.SettingValueR\x05value:\x028\x01*b\n" +
+	"\fSettingScope\x12\x1d\n" +
+	"\x19SETTING_SCOPE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15SETTING_SCOPE_SANDBOX\x10\x01\x12\x18\n" +
+	"\x14SETTING_SCOPE_GLOBAL\x10\x02*b\n" +
+	"\fPolicySource\x12\x1d\n" +
+	"\x19POLICY_SOURCE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15POLICY_SOURCE_SANDBOX\x10\x01\x12\x18\n" +
+	"\x14POLICY_SOURCE_GLOBAL\x10\x02BcZagithub.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_openshell_sandbox_v1_setting_proto_rawDescOnce sync.Once
@@ -165,16 +781,41 @@ func file_openshell_sandbox_v1_setting_proto_rawDescGZIP() []byte {
 	return file_openshell_sandbox_v1_setting_proto_rawDescData
 }
 
-var file_openshell_sandbox_v1_setting_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_openshell_sandbox_v1_setting_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_openshell_sandbox_v1_setting_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_openshell_sandbox_v1_setting_proto_goTypes = []any{
-	(*SettingValue)(nil), // 0: openshell.sandbox.v1.SettingValue
+	(SettingScope)(0),                   // 0: openshell.sandbox.v1.SettingScope
+	(PolicySource)(0),                   // 1: openshell.sandbox.v1.PolicySource
+	(*SettingValue)(nil),                // 2: openshell.sandbox.v1.SettingValue
+	(*GetSandboxConfigRequest)(nil),     // 3: openshell.sandbox.v1.GetSandboxConfigRequest
+	(*GetSandboxConfigResponse)(nil),    // 4: openshell.sandbox.v1.GetSandboxConfigResponse
+	(*EffectiveSetting)(nil),            // 5: openshell.sandbox.v1.EffectiveSetting
+	(*SupervisorMiddlewareService)(nil), // 6: openshell.sandbox.v1.SupervisorMiddlewareService
+	(*GetGatewayConfigRequest)(nil),     // 7: openshell.sandbox.v1.GetGatewayConfigRequest
+	(*GetGatewayConfigResponse)(nil),    // 8: openshell.sandbox.v1.GetGatewayConfigResponse
+	nil,                                 // 9: openshell.sandbox.v1.GetSandboxConfigResponse.SettingsEntry
+	nil,                                 // 10: openshell.sandbox.v1.GetGatewayConfigResponse.SettingsEntry
+	(*v1.WorkspaceSelector)(nil),        // 11: openshell.datamodel.v1.WorkspaceSelector
+	(*SandboxPolicy)(nil),               // 12: openshell.sandbox.v1.SandboxPolicy
+	(*durationpb.Duration)(nil),         // 13: google.protobuf.Duration
 }
 var file_openshell_sandbox_v1_setting_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	11, // 0: openshell.sandbox.v1.GetSandboxConfigRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	12, // 1: openshell.sandbox.v1.GetSandboxConfigResponse.policy:type_name -> openshell.sandbox.v1.SandboxPolicy
+	9,  // 2: openshell.sandbox.v1.GetSandboxConfigResponse.settings:type_name -> openshell.sandbox.v1.GetSandboxConfigResponse.SettingsEntry
+	1,  // 3: openshell.sandbox.v1.GetSandboxConfigResponse.policy_source:type_name -> openshell.sandbox.v1.PolicySource
+	6,  // 4: openshell.sandbox.v1.GetSandboxConfigResponse.supervisor_middleware_services:type_name -> openshell.sandbox.v1.SupervisorMiddlewareService
+	2,  // 5: openshell.sandbox.v1.EffectiveSetting.value:type_name -> openshell.sandbox.v1.SettingValue
+	0,  // 6: openshell.sandbox.v1.EffectiveSetting.scope:type_name -> openshell.sandbox.v1.SettingScope
+	13, // 7: openshell.sandbox.v1.SupervisorMiddlewareService.request_timeout:type_name -> google.protobuf.Duration
+	10, // 8: openshell.sandbox.v1.GetGatewayConfigResponse.settings:type_name -> openshell.sandbox.v1.GetGatewayConfigResponse.SettingsEntry
+	5,  // 9: openshell.sandbox.v1.GetSandboxConfigResponse.SettingsEntry.value:type_name -> openshell.sandbox.v1.EffectiveSetting
+	2,  // 10: openshell.sandbox.v1.GetGatewayConfigResponse.SettingsEntry.value:type_name -> openshell.sandbox.v1.SettingValue
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_openshell_sandbox_v1_setting_proto_init() }
@@ -182,6 +823,7 @@ func file_openshell_sandbox_v1_setting_proto_init() {
 	if File_openshell_sandbox_v1_setting_proto != nil {
 		return
 	}
+	file_openshell_sandbox_v1_policy_proto_init()
 	file_openshell_sandbox_v1_setting_proto_msgTypes[0].OneofWrappers = []any{
 		(*SettingValue_StringValue)(nil),
 		(*SettingValue_BoolValue)(nil),
@@ -193,13 +835,14 @@ func file_openshell_sandbox_v1_setting_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openshell_sandbox_v1_setting_proto_rawDesc), len(file_openshell_sandbox_v1_setting_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   1,
+			NumEnums:      2,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_openshell_sandbox_v1_setting_proto_goTypes,
 		DependencyIndexes: file_openshell_sandbox_v1_setting_proto_depIdxs,
+		EnumInfos:         file_openshell_sandbox_v1_setting_proto_enumTypes,
 		MessageInfos:      file_openshell_sandbox_v1_setting_proto_msgTypes,
 	}.Build()
 	File_openshell_sandbox_v1_setting_proto = out.File
