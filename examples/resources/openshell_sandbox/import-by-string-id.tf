@@ -1,0 +1,4 @@
+import {
+  to = openshell_sandbox.agent
+  id = "default/agent"
+}
