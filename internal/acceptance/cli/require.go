@@ -14,18 +14,35 @@ import (
 
 const buildTimeout = 10 * time.Minute
 
-// Main runs a package's tests and removes what they built. A package that uses [InTest] calls it from TestMain:
+// Main runs a package's tests and removes what they built. It makes terraform-plugin-testing use the command line that
+// [Require] returns, unless the environment names one. A package that uses [InTest] or plugin-testing calls it from
+// TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(cli.Main(m)) }
 func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "openshell-test-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		buildDir = dir
+		err = pluginTestingDefault(dir)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	buildDir = dir
 	return m.Run()
+}
+
+func pluginTestingDefault(dir string) error {
+	clis, err := Find()
+	if err != nil || len(clis) == 0 || os.Getenv("TF_ACC_TERRAFORM_PATH") != "" {
+		return err
+	}
+	env, err := pluginTestingEnv(clis[0], dir)
+	for key, value := range env {
+		err = errors.Join(err, os.Setenv(key, value))
+	}
+	return err
 }
 
 // buildDir is where [Main] has the provider built.
@@ -118,17 +135,27 @@ func InTest(t testing.TB, c CLI, env ...string) *WorkingDir {
 	return w
 }
 
-// UseForPluginTesting makes terraform-plugin-testing use c in this test, with nothing of the caller's own settings. As it
-// sets the environment, such a test cannot run in parallel with others.
+// UseForPluginTesting makes terraform-plugin-testing use c in this test. As it sets the environment, such a test cannot
+// run in parallel with others.
 func UseForPluginTesting(t testing.TB, c CLI) {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), "cli.tfrc")
-	if err := os.WriteFile(config, []byte(cliConfig("")), 0o600); err != nil {
+	env, err := pluginTestingEnv(c, t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TF_ACC_TERRAFORM_PATH", c.Path)
-	t.Setenv("TF_ACC_PROVIDER_HOST", c.RegistryHost())
-	// OpenTofu warns about a missing file in the middle of its version output, which plugin-testing then cannot read.
-	t.Setenv("TF_CLI_CONFIG_FILE", config)
-	t.Setenv("CHECKPOINT_DISABLE", "1")
+	for key, value := range env {
+		t.Setenv(key, value)
+	}
+}
+
+// pluginTestingEnv is what plugin-testing reads, with a configuration file of its own in dir.
+func pluginTestingEnv(c CLI, dir string) (map[string]string, error) {
+	config := filepath.Join(dir, "plugin-testing.tfrc")
+	return map[string]string{
+		"TF_ACC_TERRAFORM_PATH": c.Path,
+		"TF_ACC_PROVIDER_HOST":  c.RegistryHost(),
+		// OpenTofu warns about a missing file in the middle of its version output, which plugin-testing then cannot read.
+		"TF_CLI_CONFIG_FILE": config,
+		"CHECKPOINT_DISABLE": "1",
+	}, os.WriteFile(config, []byte(cliConfig("")), 0o600)
 }

@@ -31,7 +31,7 @@ func TestSavedPlan(t *testing.T) {
 			t.Errorf("the saved plan holds %v; want one create", plan.ResourceChanges)
 		}
 		must(t, w.Apply(ctx, "create.tfplan"))
-		if got := resource(t, w); got.AttributeValues["input"] != "one" {
+		if got := onlyResource(t, w); got.AttributeValues["input"] != "one" {
 			t.Errorf("the state holds %v", got.AttributeValues)
 		}
 		if raw, err := w.RawState(); err != nil || !strings.Contains(string(raw), `"terraform_data"`) {
@@ -63,7 +63,7 @@ func TestImport(t *testing.T) {
 		t.Parallel()
 		w := builtin(t, c, data)
 		must(t, w.Import(t.Context(), "terraform_data.web", "given"))
-		if got := resource(t, w); got.AttributeValues["id"] != "given" {
+		if got := onlyResource(t, w); got.AttributeValues["id"] != "given" {
 			t.Errorf("the state holds %v", got.AttributeValues)
 		}
 		r := w.Import(t.Context(), "terraform_data.web", "again")
@@ -120,8 +120,8 @@ func TestDevelopmentOverrideWarning(t *testing.T) {
 	})
 }
 
-// resource is the only resource of the state.
-func resource(t *testing.T, w *WorkingDir) *tfjson.StateResource {
+// onlyResource is the resource of the state.
+func onlyResource(t *testing.T, w *WorkingDir) *tfjson.StateResource {
 	t.Helper()
 	state, err := w.State(t.Context())
 	if err != nil {
