@@ -10,7 +10,8 @@ import (
 
 // events cuts the operations of a history into what takes effect at one instant. An answer that shows a sandbox is the
 // call's effect and then a look at the sandbox; a delete that answers COMPLETED is the mark and then the sandbox being
-// gone. In between others may act, so these are two events within the operation's interval.
+// gone. In between others may act, so these are two events within the operation's interval. So is a stop that a delete
+// overtook: it marked the sandbox STOPPING, found it being deleted or gone when it had stopped, and said that.
 func events(h History) []porcupine.Operation {
 	ids := newIdentities(h)
 	var all []porcupine.Operation
@@ -22,12 +23,28 @@ func events(h History) []porcupine.Operation {
 			}
 			end = math.MaxInt64
 		}
-		for _, e := range ids.cut(o) {
+		parts := ids.cut(o)
+		if o.Call.Kind == Stop && (o.Answer.Outcome == WrongPhase || o.Answer.Outcome == NotFound) && overtaken(h, o) {
+			mark := parts[0]
+			mark.outcome = Unknown
+			parts = append(parts, mark)
+		}
+		for _, e := range parts {
 			e.operation = i
 			all = append(all, porcupine.Operation{ClientId: o.Client, Input: e, Call: o.Invoked, Return: end})
 		}
 	}
 	return all
+}
+
+// overtaken reports whether a delete may have taken effect during an operation.
+func overtaken(h History, o Operation) bool {
+	for _, d := range h.Operations {
+		if d.Call.Kind == Delete && !d.Answer.Outcome.Refused() && d.Invoked <= o.Answered && (d.Answer.Outcome == Unknown || d.Answered >= o.Invoked) {
+			return true
+		}
+	}
+	return false
 }
 
 // identities numbers the ids of a history and knows which create made which.
@@ -126,7 +143,7 @@ func pick(first bool, a, b phase) phase {
 // unanswered is e as it looks before its answer came; false when nothing is left of it then.
 func (e event) unanswered() (event, bool) {
 	switch {
-	case e.kind == Get || e.kind == gone || e.outcome.Refused():
+	case e.kind == Get || e.kind == gone || e.outcome.Refused(): // a look, or without effect
 		return e, false
 	case e.kind == Create && e.outcome == OK:
 		e.made = []sandboxID{e.id}

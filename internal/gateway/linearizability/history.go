@@ -123,7 +123,7 @@ func (o Operation) String() string {
 	if s := o.Answer.Sandbox; s != nil {
 		fmt.Fprintf(&b, " %s v%d %s", short(s.ID), s.Version, strings.TrimPrefix(s.Phase.String(), "SANDBOX_PHASE_"))
 	}
-	if o.Answer.Outcome == Unexpected {
+	if o.Answer.Outcome == Unexpected || o.Answer.Outcome == DriverRefused {
 		fmt.Fprintf(&b, " (%s)", o.Answer.Text)
 	}
 	return b.String()

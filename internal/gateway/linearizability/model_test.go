@@ -93,8 +93,12 @@ func TestModelExplains(t *testing.T) {
 		"a lost delete explains":        written(create("A"), answer(Delete, "A", Unknown, ""), get("A", wireReady), free, create("B")),
 		"a lost stop explains":          written(create("A"), answer(Stop, "", Unknown, ""), get("A", wireReady), get("A", wireStopped)),
 		"completed, deleting seen":      written(create("A"), during(2, 2, answer(Delete, "A", Completed, "A")), get("A", wireReady), get("A", wireDeleting), free),
-		"a refused delete":              written(refusing(create("A")), get("A", wireReady), during(2, 2, answer(Delete, "A", DriverRefused, "")), get("A", wireReady)),
-		"joined a refused delete":       written(refusing(create("A")), during(2, 2, answer(Delete, "A", DriverRefused, "")), answer(Delete, "", Accepted, "A"), get("A", wireReady)),
+		"a delete overtook a stop": written(create("A"), get("A", wireReady), during(2, 4, answer(Stop, "A", WrongPhase, "")),
+			get("A", wireStopping), answer(Delete, "A", Accepted, "A")),
+		"a delete overtook a stop and was done": written(create("A"), get("A", wireReady), during(2, 4, answer(Stop, "A", NotFound, "")),
+			get("A", wireStopping), answer(Delete, "A", Completed, "A"), create("B")),
+		"a refused delete":        written(refusing(create("A")), get("A", wireReady), during(2, 2, answer(Delete, "A", DriverRefused, "")), get("A", wireReady)),
+		"joined a refused delete": written(refusing(create("A")), during(2, 2, answer(Delete, "A", DriverRefused, "")), answer(Delete, "", Accepted, "A"), get("A", wireReady)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if v := Check(h); len(v.Problems) != 0 {
@@ -126,6 +130,7 @@ func TestModelRefuses(t *testing.T) {
 		"resurrected by a start":           written(create("A"), answer(Delete, "A", Accepted, "A"), changed(Start, "", shown("A", 9, wireStarting))),
 		"undone without a delete error":    written(create("A"), get("A", wireReady), answer(Delete, "A", DriverRefused, "")),
 		"a refused delete took it":         written(refusing(create("A")), answer(Delete, "A", DriverRefused, ""), free),
+		"a refused stop that stopped":      written(create("A"), get("A", wireReady), answer(Stop, "A", WrongPhase, "")),
 		"stale after a create":             written(create("A"), free),
 		"stale after a delete":             written(create("A"), answer(Delete, "A", Completed, "A"), get("A", wireDeleting)),
 		"stale after a stop":               written(create("A"), get("A", wireReady), changed(Stop, "A", shown("A", 4, wireStopped)), get("A", wireReady)),
