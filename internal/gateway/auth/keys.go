@@ -1,0 +1,146 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// fetchTimeout bounds one attempt to get the issuer's keys.
+	fetchTimeout = 10 * time.Second
+	// missInterval is the least time between two fetches that tokens with unknown keys cause, so that nobody can make the
+	// gateway flood its issuer by inventing keys.
+	missInterval = time.Second
+	// After a failure the issuer is left alone for a while, longer with every further one.
+	minRetryInterval = time.Second
+	maxRetryInterval = 15 * time.Second
+)
+
+var (
+	// errUnknownKey: the issuer publishes no such key.
+	errUnknownKey = errors.New("unknown key")
+	// errNoKeys: the issuer's keys are not known, because it could not be asked.
+	errNoKeys = errors.New("the issuer's keys cannot be had")
+)
+
+// keyName is how a token names a key. The algorithm is part of it, so that a key verifies with its own algorithm alone.
+type keyName struct {
+	id        string
+	algorithm jose.SignatureAlgorithm
+}
+
+type publicKeys map[keyName]any
+
+// keySet keeps an issuer's keys for a while. They are fetched when a token needs them: the first time, once they are
+// older than the TTL, and when it names a key that is not among them, for then the issuer may have changed its keys.
+// One call at a time asks the issuer; those that have what they need do not wait for it.
+type keySet struct {
+	issuer string
+	fetch  func(ctx context.Context) (publicKeys, error)
+	ttl    time.Duration
+	now    func() time.Time
+	logger *slog.Logger
+
+	current atomic.Pointer[fetchedKeys]
+	// turn holds the right to ask the issuer and to touch what is below; a channel, so that waiting for it ends with the call.
+	turn     chan struct{}
+	missedAt time.Time
+	failure  error
+	retryAt  time.Time
+	interval time.Duration
+}
+
+type fetchedKeys struct {
+	keys publicKeys
+	at   time.Time
+}
+
+func newKeySet(issuer string, fetch func(context.Context) (publicKeys, error), ttl time.Duration, now func() time.Time, logger *slog.Logger) *keySet {
+	return &keySet{issuer: issuer, fetch: fetch, ttl: ttl, now: now, logger: logger, turn: make(chan struct{}, 1)}
+}
+
+// warm fetches the keys before the first token needs them. It is for the start, when nothing else uses the set.
+func (s *keySet) warm(ctx context.Context) error {
+	_, err := s.refresh(ctx, s.now())
+	return err
+}
+
+// find returns a key, or [errUnknownKey], or [errNoKeys] when it cannot be told whether there is such a key.
+func (s *keySet) find(ctx context.Context, name keyName) (any, error) {
+	if key, ok := s.usable()[name]; ok {
+		return key, nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errNoKeys, context.Cause(ctx))
+	}
+	keys := s.usable()
+	if key, ok := keys[name]; ok { // fetched while this call was waiting
+		return key, nil
+	}
+	now := s.now()
+	if s.failure != nil && now.Before(s.retryAt) {
+		return nil, s.failure
+	}
+	if keys != nil {
+		if now.Sub(s.missedAt) < missInterval {
+			return nil, errUnknownKey
+		}
+		s.missedAt = now
+	}
+	// It goes on when this caller leaves, since others wait for the answer too, but not for long.
+	keys, err := s.refresh(context.WithoutCancel(ctx), now)
+	if err != nil {
+		return nil, err
+	}
+	if key, ok := keys[name]; ok {
+		return key, nil
+	}
+	return nil, errUnknownKey
+}
+
+// usable returns the keys that are young enough, or nil.
+func (s *keySet) usable() publicKeys {
+	fetched := s.current.Load()
+	if fetched == nil || s.now().Sub(fetched.at) >= s.ttl {
+		return nil
+	}
+	return fetched.keys
+}
+
+// refresh asks the issuer; one at a time does so.
+func (s *keySet) refresh(ctx context.Context, now time.Time) (publicKeys, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	keys, err := s.fetch(ctx)
+	if err != nil {
+		s.interval = min(max(2*s.interval, minRetryInterval), maxRetryInterval)
+		s.failure, s.retryAt = fmt.Errorf("%w: %w", errNoKeys, err), s.now().Add(s.interval)
+		s.logger.Warn("the keys of the OIDC issuer cannot be fetched; callers with a token that needs them get UNAVAILABLE",
+			"issuer", s.issuer, "error", brief(err), "retry_after", s.interval)
+		return nil, s.failure
+	}
+	if s.failure != nil || s.current.Load() == nil {
+		s.logger.Info("fetched the keys of the OIDC issuer", "issuer", s.issuer, "keys", len(keys))
+	}
+	s.failure, s.interval = nil, 0
+	s.current.Store(&fetchedKeys{keys: keys, at: now})
+	return keys, nil
+}
+
+// brief keeps an issuer's error page out of the log.
+func brief(err error) string {
+	const limit = 300
+	if text := err.Error(); len(text) <= limit {
+		return text
+	}
+	return err.Error()[:limit] + "…"
+}

@@ -1,0 +1,181 @@
+package auth_test
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
+)
+
+// watched is a gateway with TLS whose clock and files a test moves.
+type watched struct {
+	*gateway
+	clock  *clock
+	files  authtest.Files
+	tlsLog *buffer
+}
+
+const checkEvery = 10 * time.Second
+
+func startTLS(t *testing.T, pair authtest.Pair, clients *authtest.CA) watched {
+	t.Helper()
+	w := watched{clock: newClock(), files: authtest.WriteFiles(t, pair, clients), tlsLog: &buffer{}}
+	server, err := auth.NewTLS(auth.TLSConfig{
+		CertFile: w.files.Cert, KeyFile: w.files.Key, ClientCAFile: w.files.ClientCA,
+		Now: w.clock.Now, Logger: slog.New(slog.NewJSONHandler(w.tlsLog, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.gateway = start(t, auth.Config{ClientCertificates: true, Now: w.clock.Now}, server)
+	return w
+}
+
+// as connects with a client certificate, trusting one CA.
+func as(client authtest.Pair, trusted *authtest.CA) *tls.Config {
+	certificate := client.Certificate()
+	return &tls.Config{
+		RootCAs:            trusted.Pool(),
+		ClientSessionCache: tls.NewLRUClientSessionCache(8),
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil
+		},
+	}
+}
+
+// The server's certificate is replaced while a connection is open: that one goes on, the next one gets the new one.
+func TestServerCertificateIsReloaded(t *testing.T) {
+	before, after, clients := authtest.NewCA(t, "before"), authtest.NewCA(t, "after"), authtest.NewCA(t, "clients")
+	w := startTLS(t, before.Server(), clients)
+	client := clients.Client("ann")
+	open := w.dial(as(client, before))
+	wantCode(t, call(t, open, getCurrentUser, ""), codes.OK)
+
+	w.files.SetServer(after.Server())
+	w.clock.Advance(checkEvery - 1)
+	wantCode(t, call(t, w.dial(as(client, before)), getCurrentUser, ""), codes.OK) // not looked at yet
+	w.clock.Advance(1)
+	wantCode(t, call(t, w.dial(as(client, after)), getCurrentUser, ""), codes.OK)
+	wantCode(t, call(t, w.dial(as(client, before)), getCurrentUser, ""), codes.Unavailable)
+	wantCode(t, call(t, open, getCurrentUser, ""), codes.OK)
+	if log := w.tlsLog.String(); strings.Count(log, "reloaded the TLS certificates") != 1 {
+		t.Errorf("the log says %s", log)
+	}
+}
+
+// The CAs of clients are replaced: certificates of the old one are refused from then on, session tickets or not.
+func TestClientCAsAreReloaded(t *testing.T) {
+	server, before, after := authtest.NewCA(t, "server"), authtest.NewCA(t, "before"), authtest.NewCA(t, "after")
+	w := startTLS(t, server.Server(), before)
+	old := as(before.Client("ann"), server)
+	wantCode(t, call(t, w.dial(old), getCurrentUser, ""), codes.OK)
+	wantCode(t, call(t, w.dial(as(after.Client("ann"), server)), getCurrentUser, ""), codes.Unavailable)
+
+	w.files.SetClientCAs(after)
+	w.clock.Advance(checkEvery)
+	wantCode(t, call(t, w.dial(as(after.Client("ann"), server)), getCurrentUser, ""), codes.OK)
+	wantCode(t, call(t, w.dial(old), getCurrentUser, ""), codes.Unavailable)
+}
+
+// Files that cannot be used leave things as they are, are complained about once, and are used once they are whole.
+func TestBrokenFilesKeepTheOldCertificates(t *testing.T) {
+	ca := authtest.NewCA(t, "server")
+	next := authtest.NewCA(t, "next")
+	for name, spoil := range map[string]func(authtest.Files){
+		"no certificate":    func(f authtest.Files) { f.Write(f.Cert, []byte("canary")) },
+		"empty":             func(f authtest.Files) { f.Write(f.Cert, nil) },
+		"key of another":    func(f authtest.Files) { f.Write(f.Key, ca.Server().Key) },
+		"half-way replaced": func(f authtest.Files) { f.Write(f.Cert, next.Server().Cert) },
+		"no client CA":      func(f authtest.Files) { f.Write(f.ClientCA, []byte("canary")) },
+		"gone": func(f authtest.Files) {
+			if err := os.Remove(f.Key); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startTLS(t, ca.Server(), ca)
+			client := ca.Client("ann")
+			spoil(w.files)
+			for range 3 {
+				w.clock.Advance(checkEvery)
+				wantCode(t, call(t, w.dial(as(client, ca)), getCurrentUser, ""), codes.OK)
+			}
+			log := w.tlsLog.String()
+			if strings.Count(log, "the old certificates stay") != 1 || strings.Contains(log, "canary") || strings.Contains(log, "PRIVATE KEY") {
+				t.Errorf("the log says %s", log)
+			}
+			w.files.SetServer(next.Server())
+			w.files.SetClientCAs(ca)
+			w.clock.Advance(checkEvery)
+			wantCode(t, call(t, w.dial(as(client, next)), getCurrentUser, ""), codes.OK)
+		})
+	}
+}
+
+// The server does not start on files that it could not use.
+func TestBrokenFilesAtTheStart(t *testing.T) {
+	ca := authtest.NewCA(t, "server")
+	for name, tc := range map[string]struct {
+		spoil func(*auth.TLSConfig, authtest.Files)
+		says  string
+	}{
+		"missing certificate": {func(c *auth.TLSConfig, _ authtest.Files) { c.CertFile += ".gone" }, "tls.crt.gone"},
+		"no key file":         {func(c *auth.TLSConfig, _ authtest.Files) { c.KeyFile = "" }, "auth: TLS:"},
+		"key of another":      {func(_ *auth.TLSConfig, f authtest.Files) { f.Write(f.Key, ca.Server().Key) }, "tls.key: "},
+		"no client CA":        {func(_ *auth.TLSConfig, f authtest.Files) { f.Write(f.ClientCA, []byte("canary")) }, "ca.crt holds no certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := authtest.WriteFiles(t, ca.Server(), ca)
+			cfg := auth.TLSConfig{CertFile: files.Cert, KeyFile: files.Key, ClientCAFile: files.ClientCA}
+			tc.spoil(&cfg, files)
+			_, err := auth.NewTLS(cfg)
+			if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("got %v, want it to say %q", err, tc.says)
+			}
+		})
+	}
+}
+
+// Whether a client certificate may be missing is the server's choice; a bad one never passes.
+func TestRequiredClientCertificate(t *testing.T) {
+	ca := authtest.NewCA(t, "server")
+	files := authtest.WriteFiles(t, ca.Server(), ca)
+	for name, tc := range map[string]struct {
+		required bool
+		want     codes.Code
+	}{
+		"required":     {true, codes.Unavailable},
+		"not required": {false, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := auth.NewTLS(auth.TLSConfig{CertFile: files.Cert, KeyFile: files.Key, ClientCAFile: files.ClientCA, RequireClientCert: tc.required})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := start(t, auth.Config{ClientCertificates: true}, server)
+			const health = "/openshell.v1.OpenShell/Health"
+			wantCode(t, call(t, g.dial(&tls.Config{RootCAs: ca.Pool()}), health, ""), tc.want)
+			wantCode(t, call(t, g.dial(as(authtest.NewCA(t, "foreign").Client("ann"), ca)), health, ""), codes.Unavailable)
+			wantCode(t, call(t, g.dial(as(ca.Client("ann"), ca)), health, ""), codes.OK)
+		})
+	}
+}
+
+// Plaintext and old TLS get no further than the handshake.
+func TestTransportFloor(t *testing.T) {
+	ca := authtest.NewCA(t, "server")
+	w := startTLS(t, ca.Server(), ca)
+	wantCode(t, call(t, w.dial(nil), getCurrentUser, ""), codes.Unavailable)
+	_, err := tls.Dial("tcp", w.address, &tls.Config{RootCAs: ca.Pool(), ServerName: "127.0.0.1", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
+	if err == nil {
+		t.Error("TLS 1.1 was taken")
+	}
+}
