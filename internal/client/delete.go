@@ -1,0 +1,264 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+)
+
+// mixedFleetTries is how often a method that the gateway claims to have is tried before it counts as missing.
+const mixedFleetTries = 5
+
+// Deletion is how a sandbox came to be gone.
+type Deletion struct {
+	Gone
+	// Replaced: it was gone before this delete did anything, and another sandbox, which was left alone, has its name.
+	Replaced bool
+	// ByName: it was deleted by name, without protection against a replacement.
+	ByName bool
+}
+
+// Delete deletes the sandbox with ref's id and waits until that id is gone. The delete is bound to the id, so that it
+// cannot reach another sandbox of the same name, and is repeated until the context ends if its outcome is unknown.
+//
+// A gateway without conditional deletes is a NotSupportedError, and nothing is deleted. With allowByName the sandbox is
+// then read, compared and deleted by name: a replacement in between is deleted instead, which DeletedAnotherError reports.
+func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletion, error) {
+	d := &deletion{wait: newWait(ref, "gone"), c: c, allowByName: allowByName}
+	for {
+		next, err := d.attempt(ctx)
+		if err == nil && next == watch {
+			next, err = d.watch(ctx)
+		}
+		if err != nil {
+			if ctx.Err() != nil && isCallError(err) {
+				d.last = nil // only the end of the context, seen by the call
+				err = d.ended(ctx)
+			}
+			return Deletion{}, err
+		}
+		if next == done {
+			return d.result, nil
+		}
+		if err := d.again(ctx); err != nil {
+			return Deletion{}, err
+		}
+	}
+}
+
+// deletion is the state of one Delete.
+type deletion struct {
+	*wait
+	c           *Client
+	allowByName bool
+	// acted: an own attempt may have deleted the sandbox, so that a replacement found later proves nothing odd.
+	acted bool
+	// undone counts how often a delete was answered as if it would happen, and did not.
+	undone int
+	// answer is the last such answer.
+	answer string
+	// mixed counts refusals of a method that the gateway claims to have.
+	mixed  int
+	result Deletion
+}
+
+// step is what to do next.
+type step int
+
+const (
+	repeat step = iota // the delete itself, after a pause
+	watch              // the gateway took it, or says the sandbox is gone: see whether it is
+	done
+)
+
+// attempt makes the guarded delete once. It carries no request_id, which would forbid repeating it.
+func (d *deletion) attempt(ctx context.Context) (step, error) {
+	if err := d.c.checkVersion(ctx); err != nil {
+		return repeat, d.judge(ctx, err)
+	}
+	reply, err := change(ctx, d.c, "ConditionalSandboxes/DeleteSandbox", d.c.requestTimeout, d.c.conditional.DeleteSandbox, &conditionalv1.ConditionalDeleteSandboxRequest{
+		Precondition: precondition(d.ref),
+		Request:      &openshellv1.DeleteSandboxRequest{Name: d.ref.Name, WorkspaceScope: scope(d.ref.Workspace), AllowMissing: true},
+	})
+	if err == nil {
+		return d.accepted("ConditionalSandboxes/DeleteSandbox", reply)
+	}
+	if mismatch, ok := errors.AsType[*apierr.IdentityMismatch](err); ok {
+		return d.mismatch(ctx, mismatch)
+	}
+	switch status.Code(err) {
+	case codes.NotFound:
+		d.answer = CodeName(err)
+		return watch, nil
+	case codes.Unimplemented, codes.PermissionDenied:
+		return d.refusedAsUnknown(ctx, err)
+	default:
+		return d.refused(ctx, err)
+	}
+}
+
+// accepted checks that a success speaks of our sandbox.
+func (d *deletion) accepted(call string, reply *openshellv1.DeleteSandboxResponse) (step, error) {
+	outcome, id := reply.GetOutcome(), reply.GetSandboxId()
+	d.answer = strings.TrimPrefix(outcome.String(), "DELETION_OUTCOME_")
+	switch {
+	case (outcome == openshellv1.DeletionOutcome_DELETION_OUTCOME_ACCEPTED || outcome == openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED) && sameID(id, d.ref.ID):
+		d.acted = true
+		return watch, nil
+	case outcome == openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT && id == "":
+		return watch, nil
+	default:
+		return done, &BrokenReplyError{Call: call, Problem: fmt.Sprintf("success with outcome %s and sandbox id %q, where the delete was for id %s", d.answer, id, d.ref.ID)}
+	}
+}
+
+func (d *deletion) mismatch(ctx context.Context, m *apierr.IdentityMismatch) (step, error) {
+	if !sameID(m.ExpectedID, d.ref.ID) || !IsUUID(m.CurrentID) || sameID(m.CurrentID, d.ref.ID) {
+		return done, &BrokenReplyError{Call: "ConditionalSandboxes/DeleteSandbox", Problem: fmt.Sprintf("an identity mismatch of expected id %q and current id %q, where the delete was for id %s", m.ExpectedID, m.CurrentID, d.ref.ID)}
+	}
+	gone, err := d.c.prove(ctx, d.ref, m.CurrentID)
+	return d.gone(ctx, gone, err)
+}
+
+// gone ends the delete with a proof, or goes on if passing trouble kept it from being found.
+func (d *deletion) gone(ctx context.Context, gone *Gone, err error) (step, error) {
+	if gone == nil {
+		return repeat, d.judge(ctx, err)
+	}
+	d.result.Gone = *gone
+	d.result.Replaced = gone.CurrentID != "" && !d.acted
+	return done, nil
+}
+
+// refused decides whether a refused delete, guarded or by name, may be made again.
+func (d *deletion) refused(ctx context.Context, err error) (step, error) {
+	switch code := status.Code(err); {
+	case ctx.Err() != nil:
+		return done, err
+	case code == codes.FailedPrecondition:
+		return d.pending(ctx, err)
+	case isVersionConflict(err): // a status write got in between; the request named no version
+		d.last = err
+		return repeat, nil
+	case code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
+		d.acted = d.acted || !sentNothing(err)
+		d.last = err
+		return repeat, nil
+	default:
+		return done, err
+	}
+}
+
+// pending goes on while the compute driver has not answered a create or start; only that passes by itself. Stock
+// gateways say it without a reason, so there the sandbox is asked.
+func (d *deletion) pending(ctx context.Context, refusal error) (step, error) {
+	if _, ok := errors.AsType[*apierr.OperationPending](refusal); ok {
+		d.last = refusal
+		return repeat, nil
+	}
+	sb, gone, err := d.c.Observe(ctx, d.ref)
+	if gone != nil || err != nil {
+		return d.gone(ctx, gone, err)
+	}
+	d.observed = d.c.Observed(ctx, sb)
+	if sb.GetStatus().GetProvisioning().GetDriverOperationPending() {
+		d.last = refusal
+		return repeat, nil
+	}
+	return done, refusal
+}
+
+// refusedAsUnknown handles a gateway that does not know the guarded delete, or says so.
+func (d *deletion) refusedAsUnknown(ctx context.Context, refusal error) (step, error) {
+	mixed, err := d.c.unsupported(ctx, refusal)
+	if mixed {
+		if d.mixed++; d.mixed >= mixedFleetTries {
+			return done, err
+		}
+		d.last = err
+		return repeat, nil
+	}
+	if _, ok := errors.AsType[*NotSupportedError](err); ok && d.allowByName {
+		return d.byName(ctx)
+	}
+	if status.Code(err) == codes.PermissionDenied {
+		return done, err
+	}
+	return repeat, d.judge(ctx, err)
+}
+
+// byName is the opt-in for gateways without the service: read, compare, delete whatever has the name then.
+func (d *deletion) byName(ctx context.Context) (step, error) {
+	if _, err := d.c.Version(ctx); err != nil { // not a proxy's or some other server's "unknown method"
+		return repeat, d.judge(ctx, err)
+	}
+	sb, gone, err := d.c.Observe(ctx, d.ref)
+	if gone != nil || err != nil {
+		return d.gone(ctx, gone, err)
+	}
+	if sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING {
+		return watch, nil
+	}
+	d.result.ByName = true
+	reply, err := change(ctx, d.c, "DeleteSandbox", d.c.requestTimeout, d.c.openshell.DeleteSandbox, &openshellv1.DeleteSandboxRequest{
+		Name: d.ref.Name, WorkspaceScope: scope(d.ref.Workspace), AllowMissing: true,
+	})
+	switch {
+	case err == nil && IsUUID(reply.GetSandboxId()) && !sameID(reply.GetSandboxId(), d.ref.ID):
+		return done, &DeletedAnotherError{Ref: d.ref, DeletedID: reply.GetSandboxId()}
+	case err == nil:
+		return d.accepted("DeleteSandbox", reply)
+	case status.Code(err) == codes.NotFound:
+		d.answer = CodeName(err)
+		return watch, nil
+	default:
+		return d.refused(ctx, err)
+	}
+}
+
+// watch polls until our id is gone. If the sandbox is not being deleted any more, the delete is repeated once; replicas
+// that lag are given a few reads.
+func (d *deletion) watch(ctx context.Context) (step, error) {
+	deleting, stale := false, 0
+	d.pause = firstPause
+	for {
+		sb, gone, err := d.c.Observe(ctx, d.ref)
+		if gone != nil {
+			return d.gone(ctx, gone, nil)
+		}
+		if err := d.judge(ctx, err); err != nil {
+			return done, err
+		}
+		switch {
+		case sb == nil: // passing trouble
+		case sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING:
+			deleting = true
+			d.observed = d.c.Observed(ctx, sb)
+		case deleting || stale >= staleReads:
+			d.observed = d.c.Observed(ctx, sb)
+			if d.undone++; d.undone > 1 {
+				return done, &DeleteUndoneError{Ref: d.ref, Answer: d.answer, Observed: d.observed}
+			}
+			return repeat, nil
+		default:
+			stale++
+			d.observed = d.c.Observed(ctx, sb)
+		}
+		if err := d.again(ctx); err != nil {
+			return done, err
+		}
+	}
+}
+
+func isVersionConflict(err error) bool {
+	_, ok := errors.AsType[*apierr.VersionConflict](err)
+	return ok
+}

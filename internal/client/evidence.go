@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+)
+
+// An endpoint is one setting away from another gateway, where the same name is absent or means somebody else, and a
+// gateway gives the same NOT_FOUND for a missing sandbox, a missing workspace and a caller without access. So no answer
+// counts as "ours is gone" before prove has confirmed that it came from the gateway the sandbox was recorded in.
+
+// Evidence says how well an absence is confirmed.
+type Evidence int
+
+const (
+	// Proved: the workspace, read after the answer, has the recorded id.
+	Proved Evidence = iota
+	// StoodIn: the caller may not read the workspace; listing its sandboxes, which shows that the workspace exists and
+	// the caller has access, stood in. It does not tell one gateway from another.
+	StoodIn
+	// NotRecorded: the workspace can be read, but no id was recorded to compare with.
+	NotRecorded
+)
+
+// Gone is a confirmed absence.
+type Gone struct {
+	// CurrentID is the id of the sandbox that holds the name now; empty when nobody does.
+	CurrentID string
+	Evidence  Evidence
+}
+
+// Observe reads a sandbox by its name and compares the id. It returns the sandbox if it is the one meant, or the
+// proof that it is gone. Every other outcome is an error and says nothing about the sandbox.
+func (c *Client) Observe(ctx context.Context, ref Ref) (*openshellv1.Sandbox, *Gone, error) {
+	sb, err := c.Sandbox(ctx, ref.Workspace, ref.Name)
+	switch {
+	case err == nil && sameID(IDOf(sb), ref.ID):
+		return sb, nil, nil
+	case err == nil:
+		gone, err := c.prove(ctx, ref, IDOf(sb))
+		return nil, gone, err
+	case isNotFound(err):
+		gone, err := c.prove(ctx, ref, "")
+		return nil, gone, err
+	default:
+		return nil, nil, err
+	}
+}
+
+// prove confirms that an answer which shows ref's sandbox absent, or replaced by currentID, came from the gateway that
+// ref was recorded in. It must be called after the answer, since the endpoint may lead elsewhere from one call to
+// the next. Without confirmation it returns an OtherGatewayError or an UnprovenError.
+func (c *Client) prove(ctx context.Context, ref Ref, currentID string) (*Gone, error) {
+	gone := &Gone{CurrentID: currentID, Evidence: Proved}
+	workspace, err := c.Workspace(ctx, ref.Workspace)
+	switch {
+	case status.Code(err) == codes.PermissionDenied:
+		// Either the scope workspace:read is missing, or the membership: only the former still lets the caller list.
+		if err := c.probeList(ctx, ref.Workspace); err != nil {
+			return nil, &UnprovenError{Ref: ref, Err: err}
+		}
+		gone.Evidence = StoodIn
+	case err != nil:
+		return nil, &UnprovenError{Ref: ref, Err: err}
+	case ref.WorkspaceID == "":
+		gone.Evidence = NotRecorded
+	case !sameID(workspace.GetMetadata().GetId(), ref.WorkspaceID):
+		return nil, &OtherGatewayError{Endpoint: c.endpoint.url, Ref: ref, FoundWorkspaceID: workspace.GetMetadata().GetId()}
+	}
+	return gone, nil
+}
+
+func (c *Client) probeList(ctx context.Context, workspace string) error {
+	_, err := read(ctx, c, "ListSandboxes", c.openshell.ListSandboxes, &openshellv1.ListSandboxesRequest{PageSize: 1, WorkspaceScope: scope(workspace)})
+	return err
+}
+
+// ProveAbsent confirms that no sandbox holds the name, for a record without an id. It returns the holder if there is one.
+func (c *Client) ProveAbsent(ctx context.Context, ref Ref) (holder *openshellv1.Sandbox, gone *Gone, err error) {
+	ref.ID = ""
+	holder, err = c.Sandbox(ctx, ref.Workspace, ref.Name)
+	if isNotFound(err) {
+		gone, err = c.prove(ctx, ref, "")
+		return nil, gone, err
+	}
+	return holder, nil, err
+}
