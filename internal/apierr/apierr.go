@@ -170,6 +170,8 @@ func fromInfo(code codes.Code, info *errdetails.ErrorInfo, violation *errdetails
 		return &OperationPending{Workspace: meta[metaWorkspace], Name: meta[metaName], ID: meta[metaCurrentID]}
 	case [3]string{codes.FailedPrecondition.String(), DomainConditional, ReasonPreconditionRequired}:
 		return &PreconditionRequired{Method: meta[metaMethod]}
+	case [3]string{codes.FailedPrecondition.String(), DomainOpenShell, ReasonRequestReplayUnavailable}:
+		return &RequestReplayUnavailable{}
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ func TestRoundTrip(t *testing.T) {
 		{&apierr.IdentityMismatch{Workspace: "default", Name: "web", ExpectedID: a, CurrentID: b}, codes.FailedPrecondition},
 		{&apierr.OperationPending{Workspace: "default", Name: "web", ID: a}, codes.FailedPrecondition},
 		{&apierr.PreconditionRequired{Method: "/openshell.conditional.v1.ConditionalSandboxes/DeleteSandbox"}, codes.FailedPrecondition},
+		{&apierr.RequestReplayUnavailable{}, codes.FailedPrecondition},
 	} {
 		t.Run(fmt.Sprintf("%T", tc.err), func(t *testing.T) {
 			st, ok := status.FromError(tc.err)
