@@ -48,12 +48,13 @@ type OperationKind string
 
 // What can be under way.
 const (
-	OperationNone   OperationKind = ""       // nothing; the row changes only when somebody asks for it
-	OperationCreate OperationKind = "create" // the compute driver is making it
-	OperationStart  OperationKind = "start"  // the compute driver is starting it again
-	OperationRun    OperationKind = "run"    // it runs, and its driver wants to be asked about it again
-	OperationStop   OperationKind = "stop"   // the compute driver is stopping it
-	OperationDelete OperationKind = "delete" // it is being deleted
+	OperationNone    OperationKind = ""        // nothing; the row changes only when somebody asks for it
+	OperationCreate  OperationKind = "create"  // the compute driver is making it
+	OperationStart   OperationKind = "start"   // the compute driver is starting it again, because a client asked
+	OperationRestart OperationKind = "restart" // the same by its restart policy, perhaps after a back-off
+	OperationRun     OperationKind = "run"     // it runs, and its driver is to be asked about it again
+	OperationStop    OperationKind = "stop"    // the compute driver is stopping it
+	OperationDelete  OperationKind = "delete"  // it is being deleted
 )
 
 // Operation is work on a sandbox that outlives a call. It is part of the row, so that a crash loses none of it, and it
@@ -62,15 +63,20 @@ type Operation struct {
 	// ID is a UUID, new for each operation. An effect counts only while the row still carries it.
 	ID   string
 	Kind OperationKind
-	// Pending is true until the compute driver has answered the call that the operation began with.
+	// Pending is true while a create or start call to the compute driver is not answered yet.
 	Pending bool
+	// Since is when the step began that the compute driver is at: the call it has not answered, or what followed it. It
+	// is set from the store's clock.
+	Since time.Time
 	// DueAt is when the operation is to be taken up (again); zero means never. It is set from the store's clock.
 	DueAt time.Time
-	// Before is the state to go back to when the driver refuses a delete; nil otherwise.
+	// Restarts counts the restarts by policy that followed each other at once; the next back-off depends on it.
+	Restarts uint32
+	// Before is the state to go back to when the driver refuses a start, stop or delete; nil when there is none.
 	Before *Snapshot
 }
 
-// Snapshot is what a refused delete restores.
+// Snapshot is what a refused operation restores.
 type Snapshot struct {
 	Status    *openshellv1.SandboxStatus
 	Operation Operation
@@ -86,8 +92,13 @@ type Target struct {
 }
 
 // Decide says what is to become of a row. It runs inside the store's transaction, perhaps more than once, so it must
-// depend on its argument alone. now is the store's clock. An error aborts the transaction and is returned as it is.
+// depend on its arguments alone and must not modify them. now is the store's clock. An error aborts the transaction and is
+// returned as it is.
 type Decide func(current Sandbox, now time.Time) (Change, error)
+
+// Build makes a new row. Like [Decide] it may run more than once and must depend on now, the store's clock, alone: what
+// is random, such as the id, is chosen before.
+type Build func(now time.Time) Sandbox
 
 // Change is what [Decide] wants done. The zero value leaves the row as it is, at its version.
 type Change struct {
@@ -123,7 +134,7 @@ type Store interface {
 
 	// CreateSandbox inserts a row at version 1, created now. The name must be free in its workspace, whatever the phase
 	// of its holder, else [ErrAlreadyExists]; the workspace must exist, else [ErrWorkspaceNotFound].
-	CreateSandbox(ctx context.Context, sandbox Sandbox) (Sandbox, error)
+	CreateSandbox(ctx context.Context, workspace string, build Build) (Sandbox, error)
 
 	// Sandbox reads the row that holds a name now, or [ErrNotFound].
 	Sandbox(ctx context.Context, workspace, name string) (Sandbox, error)
@@ -139,12 +150,13 @@ type Store interface {
 	// after the change, or as it was before a removal.
 	ChangeSandbox(ctx context.Context, target Target, precondition *Precondition, decide Decide) (Sandbox, error)
 
-	// ClaimDue takes up to limit rows whose operation is due and puts them off by lease, so that no other process takes
-	// them meanwhile. If the claimant dies, they fall due again. The version stays.
+	// ClaimDue takes up to limit rows whose operation is due, the longest due first, and puts them off by lease, so that
+	// no other process takes them meanwhile. If the claimant dies, they fall due again. The version stays.
 	ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]Sandbox, error)
 
-	// ExtendLease puts a claimed operation off by lease from now. It is a no-op when the row carries another one.
-	ExtendLease(ctx context.Context, sandboxID, operationID string, lease time.Duration) error
+	// Reschedule makes an operation fall due after a while: a claimant extends its lease with it, or says when to look
+	// again. The version stays. It is a no-op when the row is gone or carries another operation.
+	Reschedule(ctx context.Context, sandboxID, operationID string, after time.Duration) error
 
 	// NextDue tells how long it is until an operation falls due (never negative); false when none will.
 	NextDue(ctx context.Context) (time.Duration, bool, error)

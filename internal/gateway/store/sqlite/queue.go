@@ -1,0 +1,178 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// batchLimit bounds how many requests share a transaction, so that none waits for too many others.
+const batchLimit = 256
+
+// queue runs requests on the one connection that writes: many in a transaction, each behind a savepoint of its own. None
+// is answered before the commit has returned, which is after the disk has it (synchronous=FULL).
+type queue struct {
+	db       *sql.DB
+	requests chan *request
+	stop     chan struct{} // closed to stop
+	stopped  chan struct{} // closed when it has
+
+	savepoint, release, rollback *sql.Stmt
+}
+
+// request is one Write.
+type request struct {
+	fn    func(context.Context, *sql.Tx) error
+	state atomic.Int32
+	done  chan struct{} // closed when answered
+	err   error
+	panic any
+}
+
+// States of a request.
+const (
+	waiting int32 = iota
+	running
+	abandoned
+)
+
+func newQueue(db *sql.DB) (*queue, error) {
+	q := &queue{db: db, requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{})}
+	for stmt, query := range map[**sql.Stmt]string{
+		&q.savepoint: "SAVEPOINT request",
+		&q.release:   "RELEASE request",
+		&q.rollback:  "ROLLBACK TO request",
+	} {
+		var err error
+		if *stmt, err = db.Prepare(query); err != nil {
+			return nil, err
+		}
+	}
+	go q.run()
+	return q, nil
+}
+
+// close waits for the transaction under way. What comes later is refused.
+func (q *queue) close() {
+	close(q.stop)
+	<-q.stopped
+}
+
+var errClosed = fmt.Errorf("%w: the database is closed", store.ErrUnavailable)
+
+// do runs fn in the next transaction. A request that has begun is waited for whatever becomes of ctx, so that its outcome
+// is known.
+func (q *queue) do(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	r := &request{fn: fn, done: make(chan struct{})}
+	select {
+	case q.requests <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-q.stopped:
+		return errClosed
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, abandoned) {
+			return ctx.Err()
+		}
+		<-r.done
+	}
+	if r.panic != nil {
+		panic(r.panic)
+	}
+	return r.err
+}
+
+func (q *queue) run() {
+	defer close(q.stopped)
+	for {
+		select {
+		case r := <-q.requests:
+			q.transaction(r)
+		case <-q.stop:
+			return
+		}
+	}
+}
+
+// transaction runs a request and those that wait behind it, and answers them.
+func (q *queue) transaction(first *request) {
+	var batch []*request
+	err := q.commit(func(tx *sql.Tx) error {
+		for r := first; r != nil && len(batch) < batchLimit; r = q.next() {
+			batch = append(batch, r)
+			if err := q.execute(tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if len(batch) == 0 { // no transaction could be begun
+		batch = q.drain(first)
+	}
+	for _, r := range batch {
+		if err != nil { // it took all with it
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+func (q *queue) commit(fn func(*sql.Tx) error) error {
+	tx, err := q.db.Begin()
+	if err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // SQLite has done so by itself where this fails
+		return err
+	}
+	return tx.Commit()
+}
+
+// next is a request that waits now, or nil.
+func (q *queue) next() *request {
+	select {
+	case r := <-q.requests:
+		return r
+	default:
+		return nil
+	}
+}
+
+// drain collects all that wait now.
+func (q *queue) drain(first *request) []*request {
+	var all []*request
+	for r := first; r != nil; r = q.next() {
+		all = append(all, r)
+	}
+	return all
+}
+
+// execute runs one request. Its own failure undoes its own work only; an error is one of the transaction.
+func (q *queue) execute(tx *sql.Tx, r *request) error {
+	if !r.state.CompareAndSwap(waiting, running) {
+		return nil // nobody waits for it any more
+	}
+	if _, err := tx.Stmt(q.savepoint).Exec(); err != nil {
+		return err
+	}
+	r.run(tx)
+	if r.err != nil || r.panic != nil {
+		if _, err := tx.Stmt(q.rollback).Exec(); err != nil { // the whole transaction is lost, as on a full disk
+			return fmt.Errorf("%w, after: %v", err, r.err)
+		}
+	}
+	_, err := tx.Stmt(q.release).Exec()
+	return err
+}
+
+func (r *request) run(tx *sql.Tx) {
+	defer func() { r.panic = recover() }() // it belongs to who asked, not to the queue
+	r.err = r.fn(context.Background(), tx)
+}

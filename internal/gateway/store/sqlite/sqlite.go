@@ -1,0 +1,174 @@
+// Package sqlite keeps the store in one SQLite file, or in memory.
+//
+// A file belongs to one process, by a lock of the operating system. All writes go through one goroutine, which takes
+// whatever is waiting into one transaction, so that many clients share the cost of making it durable.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/gofrs/flock"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/migrations"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlstore"
+)
+
+// Memory is the path of a database that is gone once it is closed.
+const Memory = ":memory:"
+
+var dialect = sqlstore.Dialect{Now: nowFunction + "()", Unavailable: unavailable}
+
+// Open opens the database at path, makes it if it is not there, and brings its schema up to date. It fails when another
+// process, or another Open of this one, has the file.
+func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
+	e, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.start(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), e.Close())
+	}
+	return s, nil
+}
+
+// engine implements [sqlstore.Engine].
+type engine struct {
+	lock           *flock.Flock // nil in memory
+	writer, reader *sql.DB
+	queue          *queue
+}
+
+func open(path string) (*engine, error) {
+	e := &engine{}
+	if path == Memory {
+		// One connection for all: in memory, each would have a database of its own.
+		db, err := connect(Memory, url.Values{})
+		if err != nil {
+			return nil, err
+		}
+		e.writer, e.reader = db, db
+		return e, e.startQueue()
+	}
+	err := makeFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if e.lock, err = lockFile(path); err != nil {
+		return nil, err
+	}
+	// Every connection syncs every commit, and waits for others only so long.
+	if e.writer, err = connect(path, url.Values{"_journal_mode": {"WAL"}}); err == nil {
+		e.reader, err = connect(path, url.Values{"_query_only": {"1"}})
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	e.reader.SetMaxOpenConns(max(4, 2*runtime.GOMAXPROCS(0)))
+	e.reader.SetMaxIdleConns(max(4, 2*runtime.GOMAXPROCS(0)))
+	return e, e.startQueue()
+}
+
+// connect opens a pool of one connection, which is kept.
+func connect(path string, params url.Values) (*sql.DB, error) {
+	params.Set("_txlock", "immediate")
+	params.Set("_synchronous", "FULL")
+	params.Set("_foreign_keys", "1")
+	params.Set("_busy_timeout", busyTimeoutMillis)
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: params.Encode()}).String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// lockFile takes the lock that says which process a database belongs to. It lies beside the database, since SQLite's own
+// locks on it would be lost when this one's handle is closed.
+func lockFile(path string) (*flock.Flock, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil { // by whatever name, it is the same database
+		path = real
+	}
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock database %s: %w", path, err)
+	}
+	if !locked {
+		return nil, fmt.Errorf("database %s is in use by another gateway; a SQLite file belongs to one process: "+
+			"stop the other gateway, or give this one another database", path)
+	}
+	return lock, nil
+}
+
+// makeFile makes an empty file that only its owner can read: environment variables are stored in clear.
+func makeFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("folder of the database: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	return f.Close()
+}
+
+// start migrates the schema and takes over the work that an earlier process left behind: nobody else has this file, so
+// whatever is put off is a timer, which will be put off again, or the lease of a process that is gone.
+func (e *engine) start(ctx context.Context) (*sqlstore.Store, error) {
+	if err := migrations.SQLite(ctx, e.writer); err != nil {
+		return nil, err
+	}
+	if _, err := e.writer.ExecContext(ctx, "UPDATE sandboxes SET due_at = "+dialect.Now+" WHERE due_at IS NOT NULL"); err != nil {
+		return nil, err
+	}
+	return sqlstore.Open(ctx, e, dialect)
+}
+
+func (e *engine) startQueue() error {
+	var err error
+	e.queue, err = newQueue(e.writer)
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	return nil
+}
+
+// Writer implements [sqlstore.Engine].
+func (e *engine) Writer() *sql.DB { return e.writer }
+
+// Reader implements [sqlstore.Engine].
+func (e *engine) Reader() *sql.DB { return e.reader }
+
+// Write implements [sqlstore.Engine].
+func (e *engine) Write(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) error) error {
+	return e.queue.do(ctx, fn)
+}
+
+// Close implements [sqlstore.Engine].
+func (e *engine) Close() error {
+	var errs []error
+	if e.queue != nil {
+		e.queue.close()
+	}
+	if e.reader != nil && e.reader != e.writer {
+		errs = append(errs, e.reader.Close())
+	}
+	if e.writer != nil { // last, so that it folds the log into the database
+		errs = append(errs, e.writer.Close())
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+var _ store.Store = (*sqlstore.Store)(nil)

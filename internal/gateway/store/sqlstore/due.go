@@ -1,0 +1,77 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+const (
+	nextDueQuery = `SELECT due_at - {now} FROM sandboxes WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
+
+	// claimDueQuery leaves the version alone: who looks after a sandbox is no part of it.
+	claimDueQuery = `
+		UPDATE sandboxes SET due_at = {now} + ?
+		WHERE id IN (SELECT id FROM sandboxes WHERE due_at <= {now} ORDER BY due_at LIMIT ? {skip locked})
+		RETURNING ` + columns
+
+	rescheduleQuery = `UPDATE sandboxes SET due_at = {now} + ? WHERE id = ? AND operation_id = ?`
+)
+
+// ClaimDue implements [store.Store].
+func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]store.Sandbox, error) {
+	var claimed []store.Sandbox
+	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		rows, err := tx.StmtContext(ctx, s.stmt.claimDue).QueryContext(ctx, lease.Microseconds(), limit)
+		if err != nil {
+			return err
+		}
+		claimed, err = scanAll(rows)
+		return err
+	})
+	if err != nil {
+		return nil, s.wrap(ctx, err)
+	}
+	return claimed, nil
+}
+
+// Reschedule implements [store.Store].
+func (s *Store) Reschedule(ctx context.Context, sandboxID, operationID string, after time.Duration) error {
+	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.StmtContext(ctx, s.stmt.reschedule).ExecContext(ctx, after.Microseconds(), sandboxID, operationID)
+		return err
+	})
+	return s.wrap(ctx, err)
+}
+
+// NextDue implements [store.Store].
+func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
+	var us int64
+	switch err := s.stmt.nextDue.QueryRowContext(ctx).Scan(&us); err {
+	case nil:
+		return max(0, time.Duration(us)*time.Microsecond), true, nil
+	case sql.ErrNoRows:
+		return 0, false, nil
+	default:
+		return 0, false, s.wrap(ctx, err)
+	}
+}
+
+// scanAll reads rows to their end and closes them.
+func scanAll(rows *sql.Rows) (sandboxes []store.Sandbox, err error) {
+	defer func() {
+		if e := rows.Close(); err == nil {
+			err = e
+		}
+	}()
+	for rows.Next() {
+		sandbox, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		sandboxes = append(sandboxes, sandbox)
+	}
+	return sandboxes, rows.Err()
+}

@@ -1,0 +1,139 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// Store implements [store.Store].
+type Store struct {
+	engine  Engine
+	dialect Dialect
+	stmt    statements
+}
+
+var _ store.Store = (*Store)(nil)
+
+// statements are prepared once. The first group is for the Reader, the second for transactions on the Writer.
+type statements struct {
+	workspace, sandbox, sandboxByID, nextDue *sql.Stmt
+
+	lockWorkspace, lockByName, lockByID  *sql.Stmt
+	insert, insertLabel                  *sql.Stmt
+	update, remove, claimDue, reschedule *sql.Stmt
+}
+
+// Open takes over an engine whose schema is in place, and makes the default workspace if it is not there yet.
+func Open(ctx context.Context, engine Engine, dialect Dialect) (*Store, error) {
+	s := &Store{engine: engine, dialect: dialect}
+	if err := s.makeDefaultWorkspace(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) makeDefaultWorkspace(ctx context.Context) error {
+	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, s.dialect.rewrite(`
+			INSERT INTO workspaces (name, id, labels, resource_version, created_at) VALUES (?, ?, '{}', 1, {now})
+			ON CONFLICT DO NOTHING`), store.DefaultWorkspace, uuid.NewString())
+		return err
+	})
+	return s.wrap(ctx, err)
+}
+
+func (s *Store) prepare(ctx context.Context) error {
+	for _, p := range []struct {
+		db    *sql.DB
+		stmt  **sql.Stmt
+		query string
+	}{
+		{s.engine.Reader(), &s.stmt.workspace, `SELECT id, labels, resource_version, created_at FROM workspaces WHERE name = ?`},
+		{s.engine.Reader(), &s.stmt.sandbox, `SELECT ` + columns + ` FROM sandboxes WHERE workspace = ? AND name = ?`},
+		{s.engine.Reader(), &s.stmt.sandboxByID, `SELECT ` + columns + ` FROM sandboxes WHERE id = ?`},
+		{s.engine.Reader(), &s.stmt.nextDue, nextDueQuery},
+
+		{s.engine.Writer(), &s.stmt.lockWorkspace, `SELECT {now} FROM workspaces WHERE name = ? {for share}`},
+		{s.engine.Writer(), &s.stmt.lockByName, `SELECT ` + columns + `, {now} FROM sandboxes WHERE workspace = ? AND name = ? {for update}`},
+		{s.engine.Writer(), &s.stmt.lockByID, `SELECT ` + columns + `, {now} FROM sandboxes WHERE id = ? {for update}`},
+		{s.engine.Writer(), &s.stmt.insert, insertQuery},
+		{s.engine.Writer(), &s.stmt.insertLabel, insertLabelQuery},
+		{s.engine.Writer(), &s.stmt.update, updateQuery},
+		{s.engine.Writer(), &s.stmt.remove, removeQuery},
+		{s.engine.Writer(), &s.stmt.claimDue, claimDueQuery},
+		{s.engine.Writer(), &s.stmt.reschedule, rescheduleQuery},
+	} {
+		stmt, err := p.db.PrepareContext(ctx, s.dialect.rewrite(p.query))
+		if err != nil {
+			return s.wrap(ctx, err)
+		}
+		*p.stmt = stmt
+	}
+	return nil
+}
+
+// Close implements [store.Store].
+func (s *Store) Close() error { return s.engine.Close() }
+
+// Workspace implements [store.Store].
+func (s *Store) Workspace(ctx context.Context, name string) (store.Workspace, error) {
+	w := store.Workspace{Name: name}
+	var labels []byte
+	var created int64
+	err := s.stmt.workspace.QueryRowContext(ctx, name).Scan(&w.ID, &labels, &w.ResourceVersion, &created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Workspace{}, store.ErrWorkspaceNotFound
+	}
+	if err != nil {
+		return store.Workspace{}, s.wrap(ctx, err)
+	}
+	if err := json.Unmarshal(labels, &w.Labels); err != nil {
+		return store.Workspace{}, s.wrap(ctx, fmt.Errorf("labels of workspace %s: %w", name, err))
+	}
+	w.CreatedAt = fromMicros(created)
+	return w, nil
+}
+
+// Sandbox implements [store.Store].
+func (s *Store) Sandbox(ctx context.Context, workspace, name string) (store.Sandbox, error) {
+	return s.read(ctx, s.stmt.sandbox.QueryRowContext(ctx, workspace, name))
+}
+
+// SandboxByID implements [store.Store].
+func (s *Store) SandboxByID(ctx context.Context, id string) (store.Sandbox, error) {
+	return s.read(ctx, s.stmt.sandboxByID.QueryRowContext(ctx, id))
+}
+
+func (s *Store) read(ctx context.Context, r *sql.Row) (store.Sandbox, error) {
+	sandbox, err := scan(r)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Sandbox{}, store.ErrNotFound
+	}
+	return sandbox, s.wrap(ctx, err)
+}
+
+// wrap makes a driver's error one of the store's. Errors of the store and of contexts pass.
+func (s *Store) wrap(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrInternal):
+		return err
+	case s.dialect.Unavailable(err):
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	default:
+		return fmt.Errorf("%w: %w", store.ErrInternal, err)
+	}
+}
