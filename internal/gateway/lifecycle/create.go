@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// Draft is a sandbox to be made, checked and with its defaults filled in.
+type Draft struct {
+	Name                string
+	Labels, Annotations map[string]string
+	Spec                *openshellv1.SandboxSpec
+}
+
+// Create makes a sandbox and returns when the driver has taken it on. When the driver refuses, it is removed again and
+// the error is a [DriverError].
+func (m *Manager) Create(ctx context.Context, workspace string, draft Draft) (store.Sandbox, error) {
+	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
+		s, err := m.store.CreateSandbox(ctx, workspace, born(newID(), newID(), newID(), draft))
+		if err != nil {
+			return store.Sandbox{}, err
+		}
+		return m.create(ctx, s)
+	})
+}
+
+// create has the driver take a new sandbox on.
+func (m *Manager) create(ctx context.Context, s store.Sandbox) (store.Sandbox, error) {
+	if err := m.call(ctx, s, m.driver.Create); err != nil {
+		if errors.Is(err, errClosing) {
+			return store.Sandbox{}, err
+		}
+		if _, err := m.change(ctx, s, during(s.Operation.ID, removed)); err != nil {
+			return store.Sandbox{}, err
+		}
+		return store.Sandbox{}, &DriverError{Action: "create", Sandbox: s, Err: err}
+	}
+	return m.change(ctx, s, during(s.Operation.ID, m.taken(ctx, s)))
+}
+
+// born is a new row, the driver's call pending.
+func born(id, operationID, attemptID string, draft Draft) store.Build {
+	return func(now time.Time) store.Sandbox {
+		s := store.Sandbox{
+			ID: id, Name: draft.Name, Labels: draft.Labels, Annotations: draft.Annotations, Spec: draft.Spec,
+			Status: &openshellv1.SandboxStatus{
+				ConfigurationAdmission: &openshellv1.SandboxConfigurationAdmission{
+					State: openshellv1.ConfigurationAdmissionState_CONFIGURATION_ADMISSION_STATE_PENDING,
+				},
+				ConfigurationActivated: new(bool),
+				Provisioning:           &openshellv1.SandboxProvisioning{AttemptId: attemptID},
+			},
+			Operation: store.Operation{ID: operationID, Kind: store.OperationCreate, Since: now, DueAt: now.Add(lease)},
+		}
+		setPhase(s.Status, provisioning, reasonProvisioning, "The compute driver is making the sandbox.", now)
+		setPending(&s, true)
+		return s
+	}
+}
+
+// taken decides what follows once the driver has taken the sandbox on: it is looked at until it is ready.
+func (m *Manager) taken(ctx context.Context, s store.Sandbox) store.Decide {
+	operationID := newID()
+	seen, err := m.driver.Observe(ctx, driver.Instance{ID: s.ID, Spec: s.Spec, Since: time.Now()})
+	if err != nil {
+		seen.Next = retryAfter
+	}
+	return func(current store.Sandbox, now time.Time) (store.Change, error) {
+		return rewrite(current, func(next *store.Sandbox) {
+			setPending(next, false)
+			next.Operation.ID, next.Operation.Since, next.Operation.Before = operationID, now, nil
+			next.Operation.DueAt = time.Time{}
+			if seen.State != driver.Starting || seen.Next > 0 {
+				next.Operation.DueAt = now.Add(max(0, seen.Next))
+			}
+		})
+	}
+}
+
+// removed deletes the row.
+func removed(store.Sandbox, time.Time) (store.Change, error) {
+	return store.Change{Remove: true}, nil
+}

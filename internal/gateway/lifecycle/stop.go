@@ -1,0 +1,70 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// Stop stops a sandbox and returns when it does not run any more. Stopping one that has ended changes nothing. Errors are
+// those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
+func (m *Manager) Stop(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
+	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
+		s, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(precondition, newID()))
+		if err != nil || s.Phase() != stopping {
+			return s, err
+		}
+		s, err = m.stop(ctx, s)
+		if err == nil && s.Phase() != stopped { // somebody deleted it, or started it again, while it stopped
+			return store.Sandbox{}, &PhaseError{Action: "stop", Sandbox: s}
+		}
+		return s, err
+	})
+}
+
+// stop has the driver stop a sandbox.
+func (m *Manager) stop(ctx context.Context, s store.Sandbox) (store.Sandbox, error) {
+	err := m.call(ctx, s, m.driver.Stop)
+	switch {
+	case errors.Is(err, errClosing):
+		return store.Sandbox{}, err
+	case err != nil:
+		if _, err := m.change(ctx, s, during(s.Operation.ID, refused)); err != nil {
+			return store.Sandbox{}, err
+		}
+		return store.Sandbox{}, &DriverError{Action: "stop", Sandbox: s, Err: err}
+	}
+	return m.change(ctx, s, during(s.Operation.ID, hasStopped))
+}
+
+// stopAsked is a client's wish to have a sandbox stopped (contract, phases and lifecycle).
+func stopAsked(precondition *store.Precondition, operationID string) store.Decide {
+	return func(current store.Sandbox, now time.Time) (store.Change, error) {
+		if err := precondition.CheckVersion(current); err != nil {
+			return nothing, err
+		}
+		switch phase := current.Phase(); {
+		case phase == stopping, phase == stopped, phase == completed, phase == failed && reason(current) == reasonMainProcessFailed:
+			return nothing, nil
+		case phase == ready, phase == starting && current.Operation.Kind == store.OperationRestart:
+			return rewrite(current, func(s *store.Sandbox) {
+				setPhase(s.Status, stopping, reasonStopping, "The compute driver is stopping the sandbox.", now)
+				s.Status.NextRestartTime = nil
+				s.Operation = store.Operation{
+					ID: operationID, Kind: store.OperationStop, Since: now, DueAt: now.Add(lease), Before: snapshot(current),
+				}
+				setPending(s, false)
+			})
+		}
+		return nothing, &PhaseError{Action: "stop", Sandbox: current}
+	}
+}
+
+func hasStopped(current store.Sandbox, now time.Time) (store.Change, error) {
+	return rewrite(current, func(s *store.Sandbox) {
+		setPhase(s.Status, stopped, reasonStopped, "The sandbox was stopped.", now)
+		s.Operation = store.Operation{}
+	})
+}
