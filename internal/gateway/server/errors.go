@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// toStatus turns an error of any layer into one with a status. What is not known to be for clients is logged and hidden.
+func toStatus(ctx context.Context, log *slog.Logger, err error) error {
+	if known := knownStatus(err); known != nil {
+		return known
+	}
+	log.ErrorContext(ctx, "a call failed for a reason that its caller is not told", "request_id", requestID(ctx), "error", err)
+	return status.Error(codes.Internal, "the gateway failed to serve the call; its log has the cause under request id "+requestID(ctx))
+}
+
+func knownStatus(err error) error {
+	var (
+		withStatus interface{ GRPCStatus() *status.Status }
+		mismatch   *store.IdentityMismatchError
+		conflict   *store.VersionConflictError
+		pending    *lifecycle.OperationPendingError
+		phase      *lifecycle.PhaseError
+		refused    *lifecycle.DriverError
+	)
+	switch {
+	case err == nil, errors.As(err, &withStatus):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	case errors.As(err, &mismatch):
+		return &apierr.IdentityMismatch{
+			Workspace: mismatch.Workspace, Name: mismatch.Name, ExpectedID: mismatch.ExpectedID, CurrentID: mismatch.CurrentID,
+		}
+	case errors.As(err, &conflict):
+		return &apierr.VersionConflict{Current: conflict.Current}
+	case errors.As(err, &pending):
+		return &apierr.OperationPending{Workspace: pending.Sandbox.Workspace, Name: pending.Sandbox.Name, ID: pending.Sandbox.ID}
+	case errors.As(err, &phase):
+		return status.Error(codes.FailedPrecondition, phase.Error())
+	case errors.As(err, &refused):
+		return driverStatus(refused)
+	case errors.Is(err, store.ErrNotFound):
+		return status.Error(codes.NotFound, "sandbox not found")
+	case errors.Is(err, store.ErrUnavailable):
+		return status.Error(codes.Unavailable, "the gateway cannot serve the call now; try again")
+	}
+	return nil
+}
+
+// driverStatus shows a refusal of the compute driver, and hides its other troubles.
+func driverStatus(refused *lifecycle.DriverError) error {
+	var refusal *driver.Refusal
+	switch {
+	case errors.Is(refused, driver.ErrAlreadyExists):
+		return status.Error(codes.AlreadyExists, refused.Error())
+	case errors.Is(refused, driver.ErrFailedPrecondition):
+		return status.Error(codes.FailedPrecondition, refused.Error())
+	case errors.As(refused, &refusal):
+		return status.Error(codes.Internal, refused.Error())
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	petname "github.com/dustinkirkland/golang-petname"
+	"github.com/google/uuid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// DefaultImage is used where a request names none (upstream-contract, CreateSandbox).
+const DefaultImage = "nvcr.io/nvidia/base/ubuntu:24.04"
+
+// CreateSandbox makes a sandbox under a name that must be free, and answers when the compute driver has taken it on.
+func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandboxRequest) (*openshellv1.SandboxResponse, error) {
+	if err := checkCreate(req); err != nil {
+		return nil, err
+	}
+	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.workspace(ctx, workspace); err != nil {
+		return nil, err
+	}
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	if err := checkReferences(req); err != nil {
+		return nil, err
+	}
+	draft := fillIn(req)
+	if err := s.Driver.Validate(draft.Spec); err != nil {
+		var invalid *driver.InvalidError
+		if errors.As(err, &invalid) {
+			return nil, &apierr.InvalidArgument{Field: "spec." + invalid.Field, Problem: invalid.Problem}
+		}
+		return nil, err
+	}
+	created, err := s.Lifecycle.Create(ctx, workspace, draft)
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil, status.Errorf(codes.AlreadyExists, "sandbox '%s' already exists", draft.Name)
+	}
+	return response(created, err)
+}
+
+// checkCreate checks what a request says, whatever there is in the gateway.
+func checkCreate(req *openshellv1.CreateSandboxRequest) error {
+	if req.GetSpec() == nil && req.GetWorkloadTemplate() == "" {
+		return status.Error(codes.InvalidArgument, "spec is required")
+	}
+	if req.GetName() != "" {
+		if problem := rules.Name(req.GetName()); problem != "" {
+			return &apierr.InvalidArgument{Field: "name", Problem: problem}
+		}
+	}
+	if problem := rules.Labels(req.GetLabels()); problem != "" { // upstream adds no details to these
+		return status.Error(codes.InvalidArgument, problem)
+	}
+	for _, v := range []*rules.Violation{
+		rules.Annotations("annotations", req.GetAnnotations()),
+		rules.Spec("spec", req.GetSpec()),
+	} {
+		if v != nil {
+			return &apierr.InvalidArgument{Field: v.Field, Problem: v.Problem}
+		}
+	}
+	return nil
+}
+
+// checkReferences refuses what a request refers to and this gateway does not have.
+func checkReferences(req *openshellv1.CreateSandboxRequest) error {
+	if name := req.GetWorkloadTemplate(); name != "" {
+		return status.Errorf(codes.NotFound, "sandbox template '%s' not found", name)
+	}
+	if names := req.GetSpec().GetProviders(); len(names) > 0 {
+		return status.Errorf(codes.FailedPrecondition, "provider '%s' not found", names[0])
+	}
+	if len(req.GetServiceExposures()) > 0 {
+		return status.Error(codes.Unimplemented, "this gateway does not expose services, so it cannot do so for a new sandbox")
+	}
+	return nil
+}
+
+// fillIn sets what a request leaves to the gateway (upstream-contract, CreateSandbox).
+func fillIn(req *openshellv1.CreateSandboxRequest) lifecycle.Draft {
+	draft := lifecycle.Draft{Name: req.GetName(), Labels: req.GetLabels(), Annotations: req.GetAnnotations(), Spec: proto.CloneOf(req.GetSpec())}
+	if draft.Name == "" {
+		draft.Name = inventName()
+	}
+	if draft.Spec.Template == nil {
+		draft.Spec.Template = &openshellv1.SandboxTemplate{}
+	}
+	if draft.Spec.Template.Image == "" {
+		draft.Spec.Template.Image = DefaultImage
+	}
+	if draft.Spec.RestartPolicy == openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_UNSPECIFIED {
+		draft.Spec.RestartPolicy = openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_NEVER
+	}
+	if len(draft.Spec.Command) == 0 {
+		draft.Spec.Tty = true
+	}
+	draft.Spec.ProviderAttachmentEpoch = uuid.NewString()
+	return draft
+}
+
+// inventName makes a name of two words, or of letters should that not be one.
+func inventName() string {
+	name := petname.Generate(2, "-")
+	name = strings.TrimRight(name[:min(len(name), rules.MaxName)], "-")
+	if rules.Name(name) == "" {
+		return name
+	}
+	var letters strings.Builder
+	for range 6 {
+		fmt.Fprintf(&letters, "%c", 'a'+rand.N(26))
+	}
+	return letters.String()
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// DeleteSandbox deletes whatever sandbox holds the name.
+func (s *Server) DeleteSandbox(ctx context.Context, req *openshellv1.DeleteSandboxRequest) (*openshellv1.DeleteSandboxResponse, error) {
+	if req.GetName() == "" {
+		return nil, errSandboxRequired
+	}
+	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.workspace(ctx, workspace); err != nil {
+		return nil, err
+	}
+	if err := s.plainAllowed(conditionalDelete); err != nil {
+		return nil, err
+	}
+	return s.delete(ctx, workspace, req, nil)
+}
+
+// StopSandbox stops whatever sandbox holds the name.
+func (s *Server) StopSandbox(ctx context.Context, req *openshellv1.StopSandboxRequest) (*openshellv1.SandboxResponse, error) {
+	workspace, err := s.addressed(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.plainAllowed(conditionalStop); err != nil {
+		return nil, err
+	}
+	return s.stop(ctx, workspace, req, nil)
+}
+
+// StartSandbox starts whatever sandbox holds the name.
+func (s *Server) StartSandbox(ctx context.Context, req *openshellv1.StartSandboxRequest) (*openshellv1.SandboxResponse, error) {
+	workspace, err := s.addressed(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.plainAllowed(conditionalStart); err != nil {
+		return nil, err
+	}
+	return s.start(ctx, workspace, req, nil)
+}
+
+// addressed checks whom a stop or start is about, in upstream's order, and returns the workspace. Whether that exists is
+// not told apart from whether the sandbox does.
+func (s *Server) addressed(req interface {
+	GetName() string
+	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
+}) (string, error) {
+	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	if err != nil {
+		return "", err
+	}
+	if req.GetName() == "" {
+		return "", errSandboxRequired
+	}
+	return workspace, nil
+}
+
+// plainAllowed refuses a call without a precondition on a gateway that takes only those with one.
+func (s *Server) plainAllowed(conditionalMethod string) error {
+	if s.RequirePrecondition {
+		return &apierr.PreconditionRequired{Method: conditionalMethod}
+	}
+	return nil
+}
+
+// delete is what the plain and the conditional call have in common once the request is known to be well formed and the
+// workspace to exist.
+func (s *Server) delete(ctx context.Context, workspace string, req *openshellv1.DeleteSandboxRequest, p *store.Precondition) (*openshellv1.DeleteSandboxResponse, error) {
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	deleted, err := s.Lifecycle.Delete(ctx, store.Target{Workspace: workspace, Name: req.GetName()}, p)
+	var pending *lifecycle.OperationPendingError
+	switch {
+	case errors.Is(err, store.ErrNotFound) && req.GetAllowMissing():
+		return &openshellv1.DeleteSandboxResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT}, nil
+	case errors.As(err, &pending) && p == nil: // upstream adds no details
+		return nil, status.Error(codes.FailedPrecondition, pending.Error())
+	case err != nil:
+		return nil, err
+	}
+	reply := &openshellv1.DeleteSandboxResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ACCEPTED, SandboxId: deleted.ID}
+	if deleted.Gone {
+		reply.Outcome = openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED
+	}
+	return reply, nil
+}
+
+func (s *Server) stop(ctx context.Context, workspace string, req *openshellv1.StopSandboxRequest, p *store.Precondition) (*openshellv1.SandboxResponse, error) {
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	return response(s.Lifecycle.Stop(ctx, store.Target{Workspace: workspace, Name: req.GetName()}, p))
+}
+
+func (s *Server) start(ctx context.Context, workspace string, req *openshellv1.StartSandboxRequest, p *store.Precondition) (*openshellv1.SandboxResponse, error) {
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	return response(s.Lifecycle.Start(ctx, store.Target{Workspace: workspace, Name: req.GetName()}, p))
+}
