@@ -1,0 +1,184 @@
+// Package gatewaytest starts the real gateway in a test, on a loopback port, with its requests recorded and hooks between
+// them.
+//
+// [Gateway.OpenShell], [Gateway.Conditional] and the helpers below are another client, who acts behind the back of the one
+// under test: their calls are neither recorded nor intercepted.
+package gatewaytest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlite"
+)
+
+// Timeout bounds everything that a helper waits for.
+const Timeout = 30 * time.Second
+
+// Option changes how a gateway is started.
+type Option func(*options)
+
+type options struct {
+	withoutConditional, requirePrecondition bool
+	dbPath, version                         string
+	port                                    int
+	tls                                     *authority
+	clientCertificate                       bool
+}
+
+// WithoutConditional makes it behave like a stock gateway.
+func WithoutConditional() Option { return func(o *options) { o.withoutConditional = true } }
+
+// RequirePrecondition makes it refuse the plain forms of delete, stop and start.
+func RequirePrecondition() Option { return func(o *options) { o.requirePrecondition = true } }
+
+// WithDBPath keeps its database in a file that outlives it; without, the file goes with the test.
+func WithDBPath(path string) Option { return func(o *options) { o.dbPath = path } }
+
+// WithVersion sets what Health reports.
+func WithVersion(version string) Option { return func(o *options) { o.version = version } }
+
+// WithPort sets the port; without, it is any that is free.
+func WithPort(port int) Option { return func(o *options) { o.port = port } }
+
+// Gateway is a gateway under test. It ends with the test.
+type Gateway struct {
+	recorder
+	opts    options
+	store   *observedStore
+	gateway *gateway.Gateway
+	served  chan error
+	conn    *grpc.ClientConn
+}
+
+// Start starts a gateway.
+func Start(t testing.TB, opts ...Option) *Gateway {
+	t.Helper()
+	g := &Gateway{opts: options{version: gateway.APIVersion}}
+	for _, opt := range opts {
+		opt(&g.opts)
+	}
+	if g.opts.dbPath == "" {
+		g.opts.dbPath = filepath.Join(t.TempDir(), "gateway.db")
+	}
+	if g.opts.tls != nil {
+		g.opts.tls.issue(t)
+	}
+	g.start(t)
+	t.Cleanup(func() { g.Stop(t) })
+	return g
+}
+
+func (g *Gateway) start(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	store, err := sqlite.Open(ctx, g.opts.dbPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.store = &observedStore{Store: store}
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(g.opts.port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.opts.port = listener.Addr().(*net.TCPAddr).Port
+	cfg := gateway.Config{
+		Store:               g.store,
+		Version:             g.opts.version,
+		RequirePrecondition: g.opts.requirePrecondition,
+		WithoutConditional:  g.opts.withoutConditional,
+		Logger:              slog.New(slog.NewTextHandler(io.Discard, nil)),
+		UnaryInterceptor:    g.unary,
+		StreamInterceptor:   g.stream,
+	}
+	transport := insecure.NewCredentials()
+	if g.opts.tls != nil {
+		cfg.TLS = g.opts.tls.server(g.opts.clientCertificate)
+		transport = credentials.NewTLS(g.opts.tls.client())
+	}
+	g.gateway = gateway.New(cfg)
+	g.served = make(chan error, 1)
+	go func() { g.served <- g.gateway.Serve(listener) }()
+	g.conn, err = grpc.NewClient(listener.Addr().String(),
+		grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(asOther))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop shuts the gateway down, calls under way included. It does nothing when that has happened.
+func (g *Gateway) Stop(t testing.TB) {
+	t.Helper()
+	if g.gateway == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	g.stop(t, ctx)
+}
+
+// Kill breaks off whatever is under way. Other than SIGKILL, it lets the database close.
+func (g *Gateway) Kill(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	g.stop(t, ctx)
+}
+
+func (g *Gateway) stop(t testing.TB, ctx context.Context) {
+	t.Helper()
+	if err := g.conn.Close(); err != nil {
+		t.Error(err)
+	}
+	g.gateway.Shutdown(ctx)
+	if err := <-g.served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if err := g.store.Close(); err != nil {
+		t.Errorf("close the store: %v", err)
+	}
+	g.gateway = nil
+}
+
+// Restart stops the gateway and starts it again on the same port and database.
+func (g *Gateway) Restart(t testing.TB) {
+	t.Helper()
+	g.Stop(t)
+	g.start(t)
+}
+
+// Endpoint is the URL to connect to.
+func (g *Gateway) Endpoint() string {
+	scheme := "http"
+	if g.opts.tls != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + g.Address()
+}
+
+// Address is the host and port to connect to.
+func (g *Gateway) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(g.opts.port)) }
+
+// OpenShell is the plain service, as another client calls it.
+func (g *Gateway) OpenShell() openshellv1.OpenShellClient {
+	return openshellv1.NewOpenShellClient(g.conn)
+}
+
+// Conditional is the conditional service, as another client calls it.
+func (g *Gateway) Conditional() conditionalv1.ConditionalSandboxesClient {
+	return conditionalv1.NewConditionalSandboxesClient(g.conn)
+}
