@@ -54,7 +54,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		if nth == 1 {
 			f.mu.Unlock()
 			defer f.mu.Lock()
-			time.Sleep(8 * time.Second)
+			<-time.After(8 * time.Second)
 		}
 		return nil
 	}
@@ -72,7 +72,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		if got := codesOf(attempts); !slices.Equal(got, want) {
 			t.Errorf("attempts %v, want %v", got, want)
 		}
-		time.Sleep(time.Minute) // the first attempt's handler ends
+		<-time.After(time.Minute) // the first attempt's handler ends
 	})
 }
 
@@ -107,7 +107,7 @@ func TestVersionIsChecked(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 			_, err = c.Delete(ctx, web, true)
-			as[*UnsupportedGatewayError](t, err)
+			want[*UnsupportedGatewayError](t, err)
 			if n := len(f.calls) - f.count("Health"); n != 0 {
 				t.Errorf("calls %v", f.calls)
 			}

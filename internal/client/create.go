@@ -31,10 +31,6 @@ const (
 	createTries = 4
 	// nameTries bounds how many invented names are tried against strangers that hold them.
 	nameTries = 5
-	// notYet is how long a missing sandbox may still appear after its create was sent.
-	notYet = 10 * time.Second
-	// answeredNotYet is the same after the gateway itself answered with an error.
-	answeredNotYet = time.Second
 	// graceAfterEnd is how long a sandbox is looked for once the caller's context has ended.
 	graceAfterEnd = 15 * time.Second
 )
@@ -70,38 +66,66 @@ func (cr *creation) run(ctx context.Context) (*openshellv1.Sandbox, error) {
 		if err == nil {
 			return cr.created(reply)
 		}
-		if !isCallError(err) || sentNothing(err) {
+		r := cr.judge(err)
+		if r == refusal {
 			return nil, err
 		}
-		patience, again := notYet, true
-		switch status.Code(err) {
-		case codes.AlreadyExists: // by an earlier attempt of this very create, or by a stranger
-			patience, again = 0, false
-		case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-			cr.lost = true
-		case codes.Internal, codes.Unknown, codes.Aborted, codes.DataLoss:
-			patience, again = answeredNotYet, false
-		default: // refused before anything was made
-			return nil, err
-		}
-		sb, lookup := cr.find(ctx, patience)
+		sb, lookup := cr.find(ctx, patience[r])
 		switch {
 		case sb != nil:
 			return sb, nil
 		case isNameTaken(lookup) && cr.rename():
 			try = 0
-		case isNameTaken(lookup):
-			return nil, lookup
-		case isNotFound(lookup) && again && ctx.Err() == nil && try < createTries:
-		case status.Code(err) == codes.AlreadyExists && !cr.lost:
-			return nil, cr.taken(nil, lookup)
-		case isNotFound(lookup) && !again && !cr.lost:
-			return nil, err
+		case r == silence && isNotFound(lookup) && ctx.Err() == nil && try < createTries:
 		default:
-			return nil, &OutcomeUnknownError{Workspace: cr.workspace(), Name: cr.request.GetName(), CreateID: cr.createID, Err: err, Lookup: lookup}
+			return nil, cr.unresolved(r, err, lookup)
 		}
 	}
 	return nil, newWait(Ref{Workspace: cr.workspace(), Name: cr.request.GetName()}, "created").ended(ctx)
+}
+
+// result is what a failed create may have left behind.
+type result int
+
+const (
+	refusal result = iota // nothing: refused before anything was made
+	taken                 // nothing of this attempt, but the name is held: by an earlier one, or by a stranger
+	failure               // an error after something may have been made
+	silence               // no answer, and the call may still be under way
+)
+
+// patience is how long a sandbox may take to appear, by result.
+var patience = map[result]time.Duration{failure: time.Second, silence: 10 * time.Second}
+
+func (cr *creation) judge(err error) result {
+	if !isCallError(err) || sentNothing(err) {
+		return refusal
+	}
+	switch status.Code(err) {
+	case codes.AlreadyExists:
+		return taken
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		cr.lost = true
+		return silence
+	case codes.Internal, codes.Unknown, codes.Aborted, codes.DataLoss:
+		return failure
+	default:
+		return refusal
+	}
+}
+
+// unresolved is the report on a create that ended with err, and whose sandbox was not found.
+func (cr *creation) unresolved(r result, err, lookup error) error {
+	switch {
+	case isNameTaken(lookup):
+		return lookup
+	case r == taken && !cr.lost:
+		return cr.taken(nil, lookup)
+	case r == failure && !cr.lost && isNotFound(lookup):
+		return err
+	default:
+		return &OutcomeUnknownError{Workspace: cr.workspace(), Name: cr.request.GetName(), CreateID: cr.createID, Err: err, Lookup: lookup}
+	}
 }
 
 // created checks that the sandbox in a reply is one that this create made.

@@ -59,12 +59,12 @@ func TestCreateNeverAdopts(t *testing.T) {
 func TestCreateChecksTheReply(t *testing.T) {
 	f := newFake()
 	f.hooks[createCall] = func(_ *fake, _ int, req any) error {
-		req.(*openshellv1.CreateSandboxRequest).Annotations[AnnotationCreateID] = idB
+		cast[*openshellv1.CreateSandboxRequest](req).Annotations[AnnotationCreateID] = idB
 		return nil
 	}
 	serve(t, f, func(ctx context.Context, c *Client) {
 		sb, err := c.Create(ctx, newWeb(), nil)
-		as[*BrokenReplyError](t, err)
+		want[*BrokenReplyError](t, err)
 		if sb != nil {
 			t.Error("adopted", sb)
 		}
@@ -92,7 +92,7 @@ func TestCreateLostReply(t *testing.T) {
 		f := newFake()
 		markers := map[string]bool{}
 		f.hooks[createCall] = func(_ *fake, nth int, req any) error {
-			markers[req.(*openshellv1.CreateSandboxRequest).GetAnnotations()[AnnotationCreateID]] = true
+			markers[cast[*openshellv1.CreateSandboxRequest](req).GetAnnotations()[AnnotationCreateID]] = true
 			if nth == 1 {
 				return unavailable()
 			}
@@ -109,7 +109,7 @@ func TestCreateLostReply(t *testing.T) {
 		f := newFake()
 		var late *openshellv1.CreateSandboxRequest
 		f.hooks[createCall] = func(_ *fake, _ int, req any) error {
-			late = req.(*openshellv1.CreateSandboxRequest)
+			late = cast[*openshellv1.CreateSandboxRequest](req)
 			return unavailable()
 		}
 		f.hooks["GetSandbox"] = func(f *fake, nth int, _ any) error {
@@ -130,7 +130,7 @@ func TestCreateLostReply(t *testing.T) {
 		var first *openshellv1.CreateSandboxRequest
 		f.hooks[createCall] = func(f *fake, nth int, req any) error {
 			if nth == 1 {
-				first = req.(*openshellv1.CreateSandboxRequest)
+				first = cast[*openshellv1.CreateSandboxRequest](req)
 				return unavailable()
 			}
 			f.put("web", idA, ready).Metadata.Annotations = first.GetAnnotations()
@@ -143,6 +143,9 @@ func TestCreateLostReply(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestCreateUnresolved(t *testing.T) {
 	t.Run("a stranger has the name", func(t *testing.T) {
 		f := newFake()
 		f.hooks[createCall] = func(f *fake, _ int, _ any) error { f.put("web", idB, ready); return unavailable() }
@@ -198,7 +201,7 @@ func TestCreateInterrupted(t *testing.T) {
 						return unavailable()
 					}
 					f.mu.Unlock() // a goroutine that waits for a mutex keeps the bubble's clock from moving
-					time.Sleep(6 * time.Second)
+					<-time.After(6 * time.Second)
 					f.mu.Lock()
 					return unavailable()
 				}
@@ -229,7 +232,7 @@ func TestCreateInterrupted(t *testing.T) {
 			f.hooks[createCall] = func(*fake, int, any) error { cancel(); return unavailable() }
 			start := time.Now()
 			_, err := c.Create(ctx, newWeb(), nil)
-			as[*OutcomeUnknownError](t, err)
+			want[*OutcomeUnknownError](t, err)
 			if took := time.Since(start); took > graceAfterEnd+time.Second {
 				t.Errorf("took %v after the interrupt", took)
 			}
@@ -250,7 +253,7 @@ func TestCreateInventsAnotherName(t *testing.T) {
 		}
 		f.hooks[createCall] = refuse(codes.AlreadyExists)
 		_, err = c.Create(ctx, newWeb(), func() string { return "n1" })
-		as[*NameTakenError](t, err)
+		want[*NameTakenError](t, err)
 		if n := f.count(createCall); n != 3+nameTries {
 			t.Errorf("%d creates", n)
 		}

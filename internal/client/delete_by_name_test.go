@@ -130,6 +130,6 @@ func TestDeleteByName(t *testing.T) {
 	t.Run("a reply of the 0.0 series", func(t *testing.T) {
 		d := &deletion{wait: newWait(web, "gone")}
 		_, err := d.accepted("DeleteSandbox", &openshellv1.DeleteSandboxResponse{})
-		as[*BrokenReplyError](t, err)
+		want[*BrokenReplyError](t, err)
 	})
 }

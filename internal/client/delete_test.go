@@ -32,6 +32,11 @@ func as[E error](t *testing.T, err error) E {
 	return e
 }
 
+func want[E error](t *testing.T, err error) {
+	t.Helper()
+	_ = as[E](t, err)
+}
+
 // one makes a hook answer only the nth call.
 func one(n int, err error) hook {
 	return func(_ *fake, nth int, _ any) error {
@@ -46,7 +51,7 @@ func TestDeleteTakesTheIDAlong(t *testing.T) {
 	f := newFake()
 	f.put("web", idA, ready)
 	f.hooks[guardedDelete] = func(_ *fake, _ int, req any) error {
-		r := req.(*conditionalv1.ConditionalDeleteSandboxRequest)
+		r := cast[*conditionalv1.ConditionalDeleteSandboxRequest](req)
 		if r.GetPrecondition().GetId() != idA || r.GetPrecondition().ResourceVersion != nil || !r.GetRequest().GetAllowMissing() || r.GetRequest().GetRequestId() != "" || r.GetRequest().GetWorkspaceScope().GetWorkspace() != "default" {
 			t.Errorf("request %v", r)
 		}
@@ -104,7 +109,7 @@ func TestDeleteOfAReplacedSandbox(t *testing.T) {
 		}
 		f.workspace = otherWSID
 		_, err = c.Delete(ctx, web, true)
-		as[*OtherGatewayError](t, err)
+		want[*OtherGatewayError](t, err)
 		if f.count(plainDelete) != 0 || f.sandboxes["web"] == nil {
 			t.Error("the stranger was touched")
 		}
@@ -201,7 +206,7 @@ func TestDeleteRefused(t *testing.T) {
 			hook: func(*fake, int, any) error {
 				return (&apierr.IdentityMismatch{Name: "web", ExpectedID: idB, CurrentID: idA}).GRPCStatus().Err()
 			},
-			calls: 1, check: func(t *testing.T, err error) { as[*BrokenReplyError](t, err) },
+			calls: 1, check: func(t *testing.T, err error) { want[*BrokenReplyError](t, err) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +251,7 @@ func TestDeleteBrokenReply(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &deletion{wait: newWait(web, "gone")}
 				_, err := d.accepted("DeleteSandbox", reply)
-				as[*BrokenReplyError](t, err)
+				want[*BrokenReplyError](t, err)
 			})
 		})
 	}
@@ -340,7 +345,7 @@ func TestDeleteTimesOut(t *testing.T) {
 		ctx, cancel = context.WithCancel(ctx)
 		cancel()
 		_, err = c.Delete(ctx, web, false)
-		as[*WaitError](t, err)
+		want[*WaitError](t, err)
 	})
 }
 

@@ -17,12 +17,12 @@ import (
 type Evidence int
 
 const (
-	// Proved: the workspace, read after the answer, has the recorded id.
+	// Proved means that the workspace, read after the answer, has the recorded id.
 	Proved Evidence = iota
-	// StoodIn: the caller may not read the workspace; listing its sandboxes, which shows that the workspace exists and
-	// the caller has access, stood in. It does not tell one gateway from another.
+	// StoodIn means that the caller may not read the workspace; listing its sandboxes, which shows that the workspace
+	// exists and the caller has access, stood in. It does not tell one gateway from another.
 	StoodIn
-	// NotRecorded: the workspace can be read, but no id was recorded to compare with.
+	// NotRecorded means that the workspace can be read, but no id was recorded to compare with.
 	NotRecorded
 )
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -54,6 +55,15 @@ type fake struct {
 
 // hook runs before a call, which it replaces by returning an error; nth counts from 1. It must not lock the fake.
 type hook func(f *fake, nth int, req any) error
+
+// cast gives a hook the request as what it must be.
+func cast[T any](req any) T {
+	typed, ok := req.(T)
+	if !ok {
+		panic(fmt.Sprintf("a hook for another method got %T", req))
+	}
+	return typed
+}
 
 func newFake() *fake {
 	return &fake{sandboxes: map[string]*openshellv1.Sandbox{}, workspace: workspaceID, version: "0.1.5", serving: true, hooks: map[string]hook{}}

@@ -34,7 +34,7 @@ func TestWaitFor(t *testing.T) {
 	phase := func(p openshellv1.SandboxPhase) func(*fake) {
 		return func(f *fake) { f.sandboxes["web"].Status.Phase = p }
 	}
-	isFailed := func(t *testing.T, err error) { t.Helper(); as[*FailedError](t, err) }
+	isFailed := func(t *testing.T, err error) { t.Helper(); want[*FailedError](t, err) }
 	isGone := func(id string) func(*testing.T, error) {
 		return func(t *testing.T, err error) {
 			t.Helper()
@@ -172,7 +172,7 @@ func TestSwitchingSparesStrangers(t *testing.T) {
 		f.put("web", idB, ready)
 		serve(t, f, func(ctx context.Context, c *Client) {
 			_, err := c.Stop(ctx, web)
-			as[*GoneError](t, err)
+			want[*GoneError](t, err)
 			if f.count(stopCall) != 0 {
 				t.Error("sent")
 			}
@@ -195,7 +195,7 @@ func TestSwitchingSparesStrangers(t *testing.T) {
 		f.put("web", idA, ready)
 		serve(t, f, func(ctx context.Context, c *Client) {
 			_, err := c.Stop(ctx, web)
-			as[*NotSupportedError](t, err)
+			want[*NotSupportedError](t, err)
 		})
 	})
 }
