@@ -19,6 +19,7 @@ import (
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver/simulated"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
@@ -50,6 +51,8 @@ type Config struct {
 	Version string
 	// TLS is nil for plaintext.
 	TLS *tls.Config
+	// Access says who may call. Its services, observer and logger are the gateway's.
+	Access auth.Config
 	// RequirePrecondition refuses the plain forms of delete, stop and start.
 	RequirePrecondition bool
 	// WithoutConditional makes the gateway behave like a stock one: no conditional service, health or reflection.
@@ -69,39 +72,63 @@ type Gateway struct {
 	lifecycle *lifecycle.Manager
 }
 
-// New makes a gateway and takes up the work that is due in its store. It must be shut down.
-func New(cfg Config) *Gateway {
+// New makes a gateway and takes up the work that is due in its store. It must be shut down. ctx bounds what is asked of
+// others before it can serve.
+func New(ctx context.Context, cfg Config) (*Gateway, error) {
 	if cfg.Driver == nil {
 		cfg.Driver = simulated.Driver{}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	access := cfg.Access
+	access.Services, access.Observe, access.Logger = services(cfg), server.Observe, cfg.Logger
+	gate, err := auth.New(ctx, access)
+	if err != nil {
+		return nil, err
+	}
 	g := &Gateway{
-		grpc:      grpc.NewServer(options(cfg)...),
+		grpc:      grpc.NewServer(options(cfg, gate)...),
 		health:    health.NewServer(),
 		lifecycle: lifecycle.New(cfg.Store, cfg.Driver, cfg.Logger),
 	}
+	g.register(cfg)
+	if err := gate.CheckServer(g.grpc.GetServiceInfo()); err != nil {
+		g.Shutdown(ctx)
+		return nil, err
+	}
+	return g, nil
+}
+
+// services are those that callers are authorized for.
+func services(cfg Config) []*grpc.ServiceDesc {
+	if cfg.WithoutConditional {
+		return []*grpc.ServiceDesc{&openshellv1.OpenShell_ServiceDesc}
+	}
+	return []*grpc.ServiceDesc{&openshellv1.OpenShell_ServiceDesc, &conditionalv1.ConditionalSandboxes_ServiceDesc}
+}
+
+// register puts the services on the gRPC server. What a stock gateway does not have is left out on demand.
+func (g *Gateway) register(cfg Config) {
 	s := server.New(server.Config{
 		Store: cfg.Store, Driver: cfg.Driver, Lifecycle: g.lifecycle,
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
 	})
 	s.Register(g.grpc)
-	if !cfg.WithoutConditional {
-		s.RegisterConditional(g.grpc)
-		healthv1.RegisterHealthServer(g.grpc, g.health)
-		reflection.Register(g.grpc)
-		for _, service := range []string{
-			openshellv1.OpenShell_ServiceDesc.ServiceName, conditionalv1.ConditionalSandboxes_ServiceDesc.ServiceName,
-		} {
-			g.health.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
-		}
+	if cfg.WithoutConditional {
+		return
 	}
-	return g
+	s.RegisterConditional(g.grpc)
+	healthv1.RegisterHealthServer(g.grpc, g.health)
+	reflection.Register(g.grpc)
+	for _, service := range services(cfg) {
+		g.health.SetServingStatus(service.ServiceName, healthv1.HealthCheckResponse_SERVING)
+	}
 }
 
-func options(cfg Config) []grpc.ServerOption {
+func options(cfg Config, gate *auth.Gate) []grpc.ServerOption {
 	unary, stream := server.Interceptors(cfg.Logger)
+	unary, stream = append(unary, gate.UnaryInterceptor), append(stream, gate.StreamInterceptor)
 	if cfg.UnaryInterceptor != nil {
 		unary = append([]grpc.UnaryServerInterceptor{cfg.UnaryInterceptor}, unary...)
 	}
@@ -111,7 +138,7 @@ func options(cfg Config) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
-		grpc.UnknownServiceHandler(server.UnknownService),
+		grpc.UnknownServiceHandler(gate.UnknownService),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),

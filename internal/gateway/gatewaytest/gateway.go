@@ -22,6 +22,7 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlite"
 )
 
@@ -105,12 +106,19 @@ func (g *Gateway) start(t testing.TB) {
 		UnaryInterceptor:    g.unary,
 		StreamInterceptor:   g.stream,
 	}
+	cfg.Access.Unauthenticated = auth.FromLoopback
 	transport := insecure.NewCredentials()
 	if g.opts.tls != nil {
 		cfg.TLS = g.opts.tls.server(g.opts.clientCertificate)
+		cfg.Access = auth.Config{ClientCertificates: g.opts.clientCertificate}
+		if !g.opts.clientCertificate {
+			cfg.Access.Unauthenticated = auth.FromAnywhere
+		}
 		transport = credentials.NewTLS(g.opts.tls.client())
 	}
-	g.gateway = gateway.New(cfg)
+	if g.gateway, err = gateway.New(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
 	g.served = make(chan error, 1)
 	go func() { g.served <- g.gateway.Serve(listener) }()
 	g.conn, err = grpc.NewClient(listener.Addr().String(),

@@ -6,6 +6,7 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -28,7 +29,7 @@ func (c *conditionalServer) DeleteSandbox(ctx context.Context, req *conditionalv
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.server.workspace(ctx, workspace); err != nil {
+	if err := c.server.enter(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.delete(ctx, workspace, req.GetRequest(), p)
@@ -40,6 +41,9 @@ func (c *conditionalServer) StopSandbox(ctx context.Context, req *conditionalv1.
 	if err != nil {
 		return nil, err
 	}
+	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
+		return nil, err
+	}
 	return c.server.stop(ctx, workspace, req.GetRequest(), p)
 }
 
@@ -47,6 +51,9 @@ func (c *conditionalServer) StopSandbox(ctx context.Context, req *conditionalv1.
 func (c *conditionalServer) StartSandbox(ctx context.Context, req *conditionalv1.ConditionalStartSandboxRequest) (*openshellv1.SandboxResponse, error) {
 	workspace, p, err := checkConditional(req.GetRequest(), req.GetPrecondition())
 	if err != nil {
+		return nil, err
+	}
+	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.start(ctx, workspace, req.GetRequest(), p)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 )
 
 // Health says that the process answers.
@@ -13,7 +14,11 @@ func (s *Server) Health(context.Context, *openshellv1.HealthRequest) (*openshell
 
 // GetCurrentUser says who the gateway takes the caller for.
 func (s *Server) GetCurrentUser(ctx context.Context, _ *openshellv1.GetCurrentUserRequest) (*openshellv1.GetCurrentUserResponse, error) {
-	return caller(ctx), nil
+	caller, _ := auth.FromContext(ctx)
+	return &openshellv1.GetCurrentUserResponse{
+		Subject: caller.Subject, DisplayName: caller.DisplayName, Roles: caller.Roles, Scopes: caller.Scopes,
+		IdentityProvider: string(caller.Provider),
+	}, nil
 }
 
 // GetGatewayInfo describes the gateway.

@@ -7,15 +7,16 @@ import (
 	"runtime/debug"
 
 	"github.com/google/uuid"
+	grpclogging "github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 )
 
 // Interceptors are those that every call goes through, outermost first: an id for the request, a line in the log, and
-// errors with a status. The stream form covers unknown methods too, given [UnknownService].
+// errors with a status.
 func Interceptors(log *slog.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	panicked := recovery.WithRecoveryHandlerContext(func(_ context.Context, p any) error {
 		return fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -25,10 +26,9 @@ func Interceptors(log *slog.Logger) ([]grpc.UnaryServerInterceptor, []grpc.Strea
 		[]grpc.StreamServerInterceptor{identifyStream, logStream, statusStream(log), recovery.StreamServerInterceptor(panicked)}
 }
 
-// UnknownService answers for methods that the server does not have, once the stream interceptors have let them through.
-func UnknownService(_ any, stream grpc.ServerStream) error {
-	method, _ := grpc.MethodFromServerStream(stream)
-	return status.Errorf(codes.Unimplemented, "this gateway has no method %q", method)
+// Observe adds the caller to the log line of a call, as soon as the caller is known.
+func Observe(ctx context.Context, caller auth.Identity) {
+	grpclogging.AddFields(ctx, grpclogging.Fields{"caller", caller.Subject, "identity_provider", string(caller.Provider)})
 }
 
 // requestIDHeader is in every response: the caller's value, or else one made here.

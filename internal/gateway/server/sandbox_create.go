@@ -16,6 +16,7 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -33,7 +34,7 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.workspace(ctx, workspace); err != nil {
+	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	if err := admit(req.GetRequestId()); err != nil {

@@ -10,6 +10,7 @@ import (
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
@@ -23,7 +24,7 @@ func (s *Server) DeleteSandbox(ctx context.Context, req *openshellv1.DeleteSandb
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.workspace(ctx, workspace); err != nil {
+	if err := s.enter(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	if err := s.plainAllowed(conditionalDelete); err != nil {
@@ -34,7 +35,7 @@ func (s *Server) DeleteSandbox(ctx context.Context, req *openshellv1.DeleteSandb
 
 // StopSandbox stops whatever sandbox holds the name.
 func (s *Server) StopSandbox(ctx context.Context, req *openshellv1.StopSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, err := s.addressed(req)
+	workspace, err := s.addressed(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (s *Server) StopSandbox(ctx context.Context, req *openshellv1.StopSandboxRe
 
 // StartSandbox starts whatever sandbox holds the name.
 func (s *Server) StartSandbox(ctx context.Context, req *openshellv1.StartSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, err := s.addressed(req)
+	workspace, err := s.addressed(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (s *Server) StartSandbox(ctx context.Context, req *openshellv1.StartSandbox
 
 // addressed checks whom a stop or start is about, in upstream's order, and returns the workspace. Whether that exists is
 // not told apart from whether the sandbox does.
-func (s *Server) addressed(req interface {
+func (s *Server) addressed(ctx context.Context, req interface {
 	GetName() string
 	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
 }) (string, error) {
@@ -69,7 +70,7 @@ func (s *Server) addressed(req interface {
 	if req.GetName() == "" {
 		return "", errSandboxRequired
 	}
-	return workspace, nil
+	return workspace, auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox)
 }
 
 // plainAllowed refuses a call without a precondition on a gateway that takes only those with one.

@@ -10,6 +10,7 @@ import (
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -24,6 +25,9 @@ func (s *Server) GetSandbox(ctx context.Context, req *openshellv1.GetSandboxRequ
 	}
 	if req.GetName() == "" {
 		return nil, errSandboxRequired
+	}
+	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
+		return nil, err
 	}
 	return response(s.Store.Sandbox(ctx, workspace, req.GetName()))
 }
@@ -49,17 +53,11 @@ func (s *Server) ListSandboxes(ctx context.Context, req *openshellv1.ListSandbox
 	if query.Labels, problem = rules.LabelSelector(req.GetLabelSelector()); problem != "" {
 		return nil, status.Error(codes.InvalidArgument, "label_selector "+problem)
 	}
-	if req.GetWorkspaceScope().GetAllWorkspaces() == nil {
-		var err error
-		if query.Workspace, err = oneWorkspace(req.GetWorkspaceScope()); err != nil {
-			return nil, err
-		}
-		if _, err := s.workspace(ctx, query.Workspace); err != nil {
-			return nil, err
-		}
+	var err error
+	if query.Workspace, err = s.listed(ctx, req.GetWorkspaceScope()); err != nil {
+		return nil, err
 	}
 	binding := bind(openshellv1.OpenShell_ListSandboxes_FullMethodName, query.Workspace, req.GetLabelSelector())
-	var err error
 	if query.After, err = readPageToken(req.GetPageToken(), binding); err != nil {
 		return nil, err
 	}
@@ -78,6 +76,18 @@ func (s *Server) ListSandboxes(ctx context.Context, req *openshellv1.ListSandbox
 		reply.Sandboxes = append(reply.Sandboxes, ToProto(sandbox))
 	}
 	return reply, nil
+}
+
+// listed settles which workspace a list is about: "" means all, for platform administrators.
+func (s *Server) listed(ctx context.Context, scope *datamodelv1.WorkspaceSelector) (string, error) {
+	if scope.GetAllWorkspaces() != nil {
+		return "", auth.RequirePlatformAdmin(ctx)
+	}
+	workspace, err := oneWorkspace(scope)
+	if err != nil {
+		return "", err
+	}
+	return workspace, s.enter(ctx, workspace, auth.Other)
 }
 
 // response is the reply with a sandbox in it.

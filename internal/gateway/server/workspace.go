@@ -12,6 +12,7 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -19,6 +20,9 @@ import (
 func (s *Server) GetWorkspace(ctx context.Context, req *openshellv1.GetWorkspaceRequest) (*openshellv1.GetWorkspaceResponse, error) {
 	if req.GetName() == "" {
 		return nil, status.Error(codes.InvalidArgument, "name is required")
+	}
+	if err := auth.AuthorizeWorkspace(ctx, req.GetName(), auth.Other); err != nil {
+		return nil, err
 	}
 	w, err := s.workspace(ctx, req.GetName())
 	if err != nil {
@@ -30,6 +34,16 @@ func (s *Server) GetWorkspace(ctx context.Context, req *openshellv1.GetWorkspace
 		},
 		Status: &datamodelv1.WorkspaceStatus{Phase: datamodelv1.WorkspacePhase_WORKSPACE_PHASE_ACTIVE},
 	}}, nil
+}
+
+// enter settles whether the caller may act in a workspace, and then whether there is one: what an outsider asks about is
+// not told apart from what is not there, if it is about a sandbox.
+func (s *Server) enter(ctx context.Context, workspace string, about auth.Addressee) error {
+	if err := auth.AuthorizeWorkspace(ctx, workspace, about); err != nil {
+		return err
+	}
+	_, err := s.workspace(ctx, workspace)
+	return err
 }
 
 // workspace reads a workspace, or answers as for one that does not exist.
