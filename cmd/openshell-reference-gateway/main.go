@@ -1,0 +1,94 @@
+// Command openshell-reference-gateway serves the part of the OpenShell API that the Terraform provider uses, and the
+// conditional service. Its compute driver is a simulation that runs nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// Exit codes.
+const (
+	exitFailed = 1 // it could not serve
+	exitUsage  = 2 // flags, environment or configuration file
+)
+
+// drainTimeout is how long calls under way have to end after SIGTERM or SIGINT. A second signal does not wait.
+const drainTimeout = 20 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main but for the process. It returns the exit code once ctx has ended and the gateway is drained.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f, err := parse(args, stdout, stderr)
+	if errors.Is(err, errHelped) {
+		return 0
+	}
+	if err == nil {
+		err = f.check()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "openshell-reference-gateway: %v\n", err)
+		return exitUsage
+	}
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}))
+	if err := serve(ctx, f, log, stdout); err != nil {
+		fmt.Fprintf(stderr, "openshell-reference-gateway: %v\n", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (err error) {
+	cfg, err := f.config(log)
+	if err != nil {
+		return err
+	}
+	cfg.Store, err = gateway.OpenStore(ctx, f.DBURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.address())
+	if err != nil {
+		return fmt.Errorf("--bind-address %s --port %d: %w", f.BindAddress, f.Port, err)
+	}
+	g, err := gateway.New(ctx, cfg)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		<-ctx.Done()
+		log.Info("draining")
+		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		g.Shutdown(draining)
+	}()
+	endpoint := f.scheme() + "://" + listener.Addr().String()
+	log.Info("listening", "endpoint", endpoint, "version", version, "database", gateway.StoreName(f.DBURL),
+		"conditional", !f.WithoutConditional, "require_precondition", f.RequirePrecondition)
+	fmt.Fprintf(stdout, "openshell-reference-gateway %s listens on %s\n", version, endpoint)
+	err = g.Serve(listener)
+	<-drained
+	return err
+}
