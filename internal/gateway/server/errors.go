@@ -35,6 +35,12 @@ func knownStatus(err error) error {
 	switch {
 	case err == nil, errors.As(err, &withStatus):
 		return err
+	// The store's come first: what they wrap, perhaps a time limit of its own, is not for clients.
+	case errors.Is(err, store.ErrUnavailable):
+		return status.Error(codes.Unavailable, "the gateway cannot serve the call now; try again")
+	case errors.Is(err, store.ErrOutcomeUnknown):
+		return status.Error(codes.Unavailable,
+			"the gateway lost its database in the middle of the call and cannot tell whether the change was made; read the sandbox to see")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	case errors.As(err, &mismatch):
@@ -51,8 +57,6 @@ func knownStatus(err error) error {
 		return driverStatus(refused)
 	case errors.Is(err, store.ErrNotFound):
 		return status.Error(codes.NotFound, "sandbox not found")
-	case errors.Is(err, store.ErrUnavailable):
-		return status.Error(codes.Unavailable, "the gateway cannot serve the call now; try again")
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ var (
 	ErrAlreadyExists = errors.New("sandbox already exists")
 	// ErrUnavailable: the database did not serve the call in time; nothing was changed, and it may be tried again.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrOutcomeUnknown: the database was lost while it was committing, and could not be asked whether it did.
+	ErrOutcomeUnknown = errors.New("it is not known whether the store was changed")
 	// ErrInternal: the database failed in a way that a client can do nothing about.
 	ErrInternal = errors.New("store failed")
 )

@@ -12,19 +12,19 @@ import (
 )
 
 //go:embed sqlite/*.sql
-var files embed.FS
+var sqliteFiles embed.FS
 
 // SQLite migrates a SQLite database. A database that a newer build has migrated further is left as it is.
 func SQLite(ctx context.Context, db *sql.DB) error {
-	return up(ctx, goose.DialectSQLite3, db, "sqlite")
+	return up(ctx, goose.DialectSQLite3, db, sqliteFiles, "sqlite")
 }
 
-func up(ctx context.Context, dialect goose.Dialect, db *sql.DB, folder string) error {
+func up(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS, folder string, opts ...goose.ProviderOption) error {
 	steps, err := fs.Sub(files, folder)
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(dialect, db, steps)
+	provider, err := goose.NewProvider(dialect, db, steps, opts...)
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}

@@ -153,6 +153,9 @@ func (e *engine) Write(ctx context.Context, fn func(ctx context.Context, tx *sql
 	return e.queue.do(ctx, fn)
 }
 
+// Read implements [sqlstore.Engine].
+func (e *engine) Read(ctx context.Context, fn func(ctx context.Context) error) error { return fn(ctx) }
+
 // Close implements [sqlstore.Engine].
 func (e *engine) Close() error {
 	var errs []error

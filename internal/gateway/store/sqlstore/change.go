@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -18,13 +17,6 @@ const (
 		SET resource_version = resource_version + 1, annotations = ?, spec = ?, status = ?, operation_id = ?, due_at = ?, operation = ?
 		WHERE id = ? AND resource_version = ?`
 	removeQuery = `DELETE FROM sandboxes WHERE id = ? AND resource_version = ?`
-
-	insertQuery = `
-		INSERT INTO sandboxes (annotations, spec, status, operation_id, due_at, operation, id, workspace, name, created_at, labels, resource_version)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
-		ON CONFLICT DO NOTHING`
-	insertLabelQuery = `
-		INSERT INTO sandbox_labels (sandbox_id, workspace, key, value, created_at, name) VALUES (?, ?, ?, ?, ?, ?)`
 )
 
 // ChangeSandbox implements [store.Store]. This is where the promise of the conditional calls is kept.
@@ -62,6 +54,9 @@ func (s *Store) ChangeSandbox(ctx context.Context, target store.Target, precondi
 
 // find locks the row of a target and reads the database's clock.
 func (s *Store) find(ctx context.Context, tx *sql.Tx, target store.Target) (store.Sandbox, int64, error) {
+	if unstorable(target.Workspace, target.Name, target.ID) {
+		return store.Sandbox{}, 0, decided{store.ErrNotFound}
+	}
 	var row *sql.Row
 	if target.ID != "" {
 		row = tx.StmtContext(ctx, s.stmt.lockByID).QueryRowContext(ctx, target.ID)
@@ -103,71 +98,6 @@ func (s *Store) exactlyOne(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, args
 		return fmt.Errorf("a statement for one row hit %d", n)
 	}
 	return nil
-}
-
-// CreateSandbox implements [store.Store].
-func (s *Store) CreateSandbox(ctx context.Context, workspace string, build store.Build) (store.Sandbox, error) {
-	var result store.Sandbox
-	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		var now int64
-		err := tx.StmtContext(ctx, s.stmt.lockWorkspace).QueryRowContext(ctx, workspace).Scan(&now)
-		if errors.Is(err, sql.ErrNoRows) {
-			return decided{store.ErrWorkspaceNotFound}
-		}
-		if err != nil {
-			return err
-		}
-		result = build(fromMicros(now))
-		result.Workspace, result.CreatedAt, result.ResourceVersion = workspace, fromMicros(now), 1
-		result, err = s.insert(ctx, tx, result)
-		return err
-	})
-	if err != nil {
-		return store.Sandbox{}, s.undecided(ctx, err)
-	}
-	return result, nil
-}
-
-func (s *Store) insert(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (store.Sandbox, error) {
-	args, err := encode(sandbox)
-	if err != nil {
-		return store.Sandbox{}, err
-	}
-	labels, err := json.Marshal(sandbox.Labels)
-	if err != nil {
-		return store.Sandbox{}, err
-	}
-	created := micros(sandbox.CreatedAt)
-	inserted, err := tx.StmtContext(ctx, s.stmt.insert).ExecContext(ctx,
-		append(args, sandbox.ID, sandbox.Workspace, sandbox.Name, created, string(labels))...)
-	if err != nil {
-		return store.Sandbox{}, err
-	}
-	if n, err := inserted.RowsAffected(); err != nil {
-		return store.Sandbox{}, err
-	} else if n == 0 {
-		return s.taken(ctx, tx, sandbox)
-	}
-	for key, value := range sandbox.Labels {
-		if _, err := tx.StmtContext(ctx, s.stmt.insertLabel).ExecContext(ctx,
-			sandbox.ID, sandbox.Workspace, key, value, created, sandbox.Name); err != nil {
-			return store.Sandbox{}, err
-		}
-	}
-	return sandbox, nil
-}
-
-// taken answers for a name that is not free. It is no error when the holder is this very sandbox: then an earlier run
-// was committed although its answer was lost.
-func (s *Store) taken(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (store.Sandbox, error) {
-	holder, _, err := s.find(ctx, tx, store.Target{Workspace: sandbox.Workspace, Name: sandbox.Name})
-	switch {
-	case errors.Is(err, store.ErrNotFound): // gone since; the name can be had now
-		return store.Sandbox{}, decided{store.ErrUnavailable}
-	case err == nil && holder.ID != sandbox.ID:
-		return store.Sandbox{}, decided{store.ErrAlreadyExists}
-	}
-	return holder, err
 }
 
 // decided marks an error that is an answer and not a failure of the database.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -11,10 +12,13 @@ import (
 const (
 	nextDueQuery = `SELECT due_at - {now} FROM sandboxes WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
 
-	// claimDueQuery leaves the version alone: who looks after a sandbox is no part of it.
+	// claimDueQuery leaves the version alone: who looks after a sandbox is no part of it. What is due is chosen once, and
+	// found through the index, since the clock is read but once for it.
 	claimDueQuery = `
-		UPDATE sandboxes SET due_at = {now} + ?
-		WHERE id IN (SELECT id FROM sandboxes WHERE due_at <= {now} ORDER BY due_at LIMIT ? {skip locked})
+		WITH due AS MATERIALIZED (
+			SELECT id FROM sandboxes WHERE due_at <= (SELECT {now}) ORDER BY due_at LIMIT ? {skip locked}
+		)
+		UPDATE sandboxes SET due_at = {now} + ? WHERE id IN (SELECT id FROM due)
 		RETURNING ` + columns
 
 	rescheduleQuery = `UPDATE sandboxes SET due_at = {now} + ? WHERE id = ? AND operation_id = ?`
@@ -24,7 +28,7 @@ const (
 func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]store.Sandbox, error) {
 	var claimed []store.Sandbox
 	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		rows, err := tx.StmtContext(ctx, s.stmt.claimDue).QueryContext(ctx, lease.Microseconds(), limit)
+		rows, err := tx.StmtContext(ctx, s.stmt.claimDue).QueryContext(ctx, limit, lease.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -49,10 +53,11 @@ func (s *Store) Reschedule(ctx context.Context, sandboxID, operationID string, a
 // NextDue implements [store.Store].
 func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
 	var us int64
-	switch err := s.stmt.nextDue.QueryRowContext(ctx).Scan(&us); err {
-	case nil:
+	err := s.engine.Read(ctx, func(ctx context.Context) error { return s.stmt.nextDue.QueryRowContext(ctx).Scan(&us) })
+	switch {
+	case err == nil:
 		return max(0, time.Duration(us)*time.Microsecond), true, nil
-	case sql.ErrNoRows:
+	case errors.Is(err, sql.ErrNoRows):
 		return 0, false, nil
 	default:
 		return 0, false, s.wrap(ctx, err)

@@ -28,6 +28,8 @@ type Engine interface {
 	// Write runs fn in a transaction of the Writer and returns once it is committed, durably, or not at all. fn may run
 	// more than once; when it fails its work is undone and its error returned as it is. Other errors are the driver's.
 	Write(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) error) error
+	// Read runs fn, which reads from the Reader. It may run more than once.
+	Read(ctx context.Context, fn func(ctx context.Context) error) error
 	// Writer is the database that Write runs on.
 	Writer() *sql.DB
 	// Reader is the database for reads outside transactions, which see all that was committed before they began.

@@ -12,13 +12,29 @@ import (
 // ListSandboxes implements [store.Store]. A page is found by its first key, so its cost does not depend on how many
 // sandboxes there are before or after it.
 func (s *Store) ListSandboxes(ctx context.Context, q store.ListQuery) ([]store.Sandbox, error) {
-	query, args := listQuery(q)
-	rows, err := s.engine.Reader().QueryContext(ctx, s.dialect.rewrite(query), args...)
-	if err != nil {
-		return nil, s.wrap(ctx, err)
+	if unstorable(texts(q)...) {
+		return nil, nil
 	}
-	sandboxes, err := scanAll(rows)
+	query, args := listQuery(q)
+	var sandboxes []store.Sandbox
+	err := s.engine.Read(ctx, func(ctx context.Context) error {
+		rows, err := s.engine.Reader().QueryContext(ctx, s.dialect.rewrite(query), args...)
+		if err != nil {
+			return err
+		}
+		sandboxes, err = scanAll(rows)
+		return err
+	})
 	return sandboxes, s.wrap(ctx, err)
+}
+
+// texts are those that a client may have made up.
+func texts(q store.ListQuery) []string {
+	all := append(slices.Collect(maps.Keys(q.Labels)), slices.Collect(maps.Values(q.Labels))...)
+	if q.After != nil {
+		all = append(all, q.After.Name, q.After.Workspace, q.After.ID)
+	}
+	return append(all, q.Workspace)
 }
 
 // listQuery walks the sandboxes in their order or, if labels are asked for, those that carry the first of them: the rows

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -26,7 +29,7 @@ type statements struct {
 	workspace, sandbox, sandboxByID, nextDue *sql.Stmt
 
 	lockWorkspace, lockByName, lockByID  *sql.Stmt
-	insert, insertLabel                  *sql.Stmt
+	insert, insertLabel, holder          *sql.Stmt
 	update, remove, claimDue, reschedule *sql.Stmt
 }
 
@@ -63,11 +66,12 @@ func (s *Store) prepare(ctx context.Context) error {
 		{s.engine.Reader(), &s.stmt.sandboxByID, `SELECT ` + columns + ` FROM sandboxes WHERE id = ?`},
 		{s.engine.Reader(), &s.stmt.nextDue, nextDueQuery},
 
-		{s.engine.Writer(), &s.stmt.lockWorkspace, `SELECT {now} FROM workspaces WHERE name = ? {for share}`},
-		{s.engine.Writer(), &s.stmt.lockByName, `SELECT ` + columns + `, {now} FROM sandboxes WHERE workspace = ? AND name = ? {for update}`},
-		{s.engine.Writer(), &s.stmt.lockByID, `SELECT ` + columns + `, {now} FROM sandboxes WHERE id = ? {for update}`},
+		{s.engine.Writer(), &s.stmt.lockWorkspace, `SELECT {now} FROM (SELECT name FROM workspaces WHERE name = ? {for share}) AS locked`},
+		{s.engine.Writer(), &s.stmt.lockByName, lockQuery("workspace = ? AND name = ?")},
+		{s.engine.Writer(), &s.stmt.lockByID, lockQuery("id = ?")},
 		{s.engine.Writer(), &s.stmt.insert, insertQuery},
 		{s.engine.Writer(), &s.stmt.insertLabel, insertLabelQuery},
+		{s.engine.Writer(), &s.stmt.holder, `SELECT ` + columns + ` FROM sandboxes WHERE workspace = ? AND name = ?`},
 		{s.engine.Writer(), &s.stmt.update, updateQuery},
 		{s.engine.Writer(), &s.stmt.remove, removeQuery},
 		{s.engine.Writer(), &s.stmt.claimDue, claimDueQuery},
@@ -82,15 +86,26 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
+// lockQuery reads a sandbox, which it locks, and the clock. That is outside of what is locked, so as to be read when there
+// is nothing more to wait for.
+func lockQuery(where string) string {
+	return `SELECT locked.*, {now} FROM (SELECT ` + columns + ` FROM sandboxes WHERE ` + where + ` {for update}) AS locked`
+}
+
 // Close implements [store.Store].
 func (s *Store) Close() error { return s.engine.Close() }
 
 // Workspace implements [store.Store].
 func (s *Store) Workspace(ctx context.Context, name string) (store.Workspace, error) {
+	if unstorable(name) {
+		return store.Workspace{}, store.ErrWorkspaceNotFound
+	}
 	w := store.Workspace{Name: name}
 	var labels []byte
 	var created int64
-	err := s.stmt.workspace.QueryRowContext(ctx, name).Scan(&w.ID, &labels, &w.ResourceVersion, &created)
+	err := s.engine.Read(ctx, func(ctx context.Context) error {
+		return s.stmt.workspace.QueryRowContext(ctx, name).Scan(&w.ID, &labels, &w.ResourceVersion, &created)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Workspace{}, store.ErrWorkspaceNotFound
 	}
@@ -106,20 +121,37 @@ func (s *Store) Workspace(ctx context.Context, name string) (store.Workspace, er
 
 // Sandbox implements [store.Store].
 func (s *Store) Sandbox(ctx context.Context, workspace, name string) (store.Sandbox, error) {
-	return s.read(ctx, s.stmt.sandbox.QueryRowContext(ctx, workspace, name))
+	return s.read(ctx, s.stmt.sandbox, workspace, name)
 }
 
 // SandboxByID implements [store.Store].
 func (s *Store) SandboxByID(ctx context.Context, id string) (store.Sandbox, error) {
-	return s.read(ctx, s.stmt.sandboxByID.QueryRowContext(ctx, id))
+	return s.read(ctx, s.stmt.sandboxByID, id)
 }
 
-func (s *Store) read(ctx context.Context, r *sql.Row) (store.Sandbox, error) {
-	sandbox, err := scan(r)
+func (s *Store) read(ctx context.Context, stmt *sql.Stmt, key ...string) (store.Sandbox, error) {
+	if unstorable(key...) {
+		return store.Sandbox{}, store.ErrNotFound
+	}
+	args := make([]any, len(key))
+	for i, k := range key {
+		args[i] = k
+	}
+	var sandbox store.Sandbox
+	err := s.engine.Read(ctx, func(ctx context.Context) (err error) {
+		sandbox, err = scan(stmt.QueryRowContext(ctx, args...))
+		return err
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Sandbox{}, store.ErrNotFound
 	}
 	return sandbox, s.wrap(ctx, err)
+}
+
+// unstorable says that no row can have one of these texts. A client may ask for them all the same, and PostgreSQL, which
+// keeps no NUL and nothing but UTF-8, would not even look.
+func unstorable(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) || !utf8.ValidString(text) })
 }
 
 // wrap makes a driver's error one of the store's. Errors of the store and of contexts pass.
@@ -129,7 +161,7 @@ func (s *Store) wrap(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrInternal):
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrOutcomeUnknown), errors.Is(err, store.ErrInternal):
 		return err
 	case s.dialect.Unavailable(err):
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)

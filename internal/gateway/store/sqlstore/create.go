@@ -1,0 +1,98 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+const (
+	insertQuery = `
+		INSERT INTO sandboxes (annotations, spec, status, operation_id, due_at, operation, id, workspace, name, created_at, labels, resource_version)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+		ON CONFLICT DO NOTHING`
+	insertLabelQuery = `
+		INSERT INTO sandbox_labels (sandbox_id, workspace, key, value, created_at, name) VALUES (?, ?, ?, ?, ?, ?)`
+
+	// insertAttempts bounds how often a name may be found taken and then free again.
+	insertAttempts = 10
+)
+
+// CreateSandbox implements [store.Store].
+func (s *Store) CreateSandbox(ctx context.Context, workspace string, build store.Build) (store.Sandbox, error) {
+	if unstorable(workspace) {
+		return store.Sandbox{}, store.ErrWorkspaceNotFound
+	}
+	var result store.Sandbox
+	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var now int64
+		err := tx.StmtContext(ctx, s.stmt.lockWorkspace).QueryRowContext(ctx, workspace).Scan(&now)
+		if errors.Is(err, sql.ErrNoRows) {
+			return decided{store.ErrWorkspaceNotFound}
+		}
+		if err != nil {
+			return err
+		}
+		result = build(fromMicros(now))
+		result.Workspace, result.CreatedAt, result.ResourceVersion = workspace, fromMicros(now), 1
+		result, err = s.insert(ctx, tx, result)
+		return err
+	})
+	if err != nil {
+		return store.Sandbox{}, s.undecided(ctx, err)
+	}
+	return result, nil
+}
+
+// insert writes a new row. A name that is not free is no error when its holder is this very sandbox: then an earlier run
+// was committed although its answer was lost.
+func (s *Store) insert(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (store.Sandbox, error) {
+	for range insertAttempts {
+		if inserted, err := s.insertRow(ctx, tx, sandbox); err != nil {
+			return store.Sandbox{}, err
+		} else if inserted {
+			return sandbox, s.insertLabels(ctx, tx, sandbox)
+		}
+		holder, err := scan(tx.StmtContext(ctx, s.stmt.holder).QueryRowContext(ctx, sandbox.Workspace, sandbox.Name))
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // gone since, so the name can be had now
+			continue
+		case err == nil && holder.ID != sandbox.ID:
+			return store.Sandbox{}, decided{store.ErrAlreadyExists}
+		}
+		return holder, err
+	}
+	return store.Sandbox{}, decided{fmt.Errorf("%w: others take and free the name again and again", store.ErrUnavailable)}
+}
+
+func (s *Store) insertRow(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (bool, error) {
+	args, err := encode(sandbox)
+	if err != nil {
+		return false, err
+	}
+	labels, err := json.Marshal(sandbox.Labels)
+	if err != nil {
+		return false, err
+	}
+	result, err := tx.StmtContext(ctx, s.stmt.insert).ExecContext(ctx,
+		append(args, sandbox.ID, sandbox.Workspace, sandbox.Name, micros(sandbox.CreatedAt), string(labels))...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+func (s *Store) insertLabels(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) error {
+	for key, value := range sandbox.Labels {
+		if _, err := tx.StmtContext(ctx, s.stmt.insertLabel).ExecContext(ctx,
+			sandbox.ID, sandbox.Workspace, key, value, micros(sandbox.CreatedAt), sandbox.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
