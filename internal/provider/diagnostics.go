@@ -1,0 +1,161 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"google.golang.org/grpc/codes"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
+)
+
+// report is the one shape of every message about a sandbox: what happened, to which sandbox, what the state is now, and
+// what to do.
+type report struct {
+	title string
+	what  string
+	ref   client.Ref
+	// state says what became of Terraform's state; empty where it is not concerned.
+	state string
+	todo  string
+	// at is the attribute at fault, if one is.
+	at path.Path
+}
+
+// What became of the state.
+const (
+	stateKept    = "kept as it was."
+	stateRemoved = "the sandbox was removed from it."
+	stateTainted = "holds the sandbox and its id, marked as tainted: the next apply replaces it, a destroy removes it."
+	stateNothing = "nothing was written to it."
+)
+
+// stateRm is the way out when a sandbox is gone for good and no gateway can prove it.
+const stateRm = "forget it with \"terraform state rm ADDRESS\" (the address stands with this message)"
+
+func (r report) detail() string {
+	lines := []string{r.what, ""}
+	where := fmt.Sprintf("Sandbox: name %q in workspace %q", r.ref.Name, r.ref.Workspace)
+	if r.ref.ID != "" {
+		where += ", id " + r.ref.ID
+	}
+	lines = append(lines, where+".")
+	if r.state != "" {
+		lines = append(lines, "Terraform's state: "+r.state)
+	}
+	return strings.Join(append(lines, "What to do: "+r.todo), "\n")
+}
+
+func (r report) asError(diags *diag.Diagnostics) {
+	if len(r.at.Steps()) > 0 {
+		diags.AddAttributeError(r.at, r.title, r.detail())
+		return
+	}
+	diags.AddError(r.title, r.detail())
+}
+
+func (r report) asWarning(diags *diag.Diagnostics) { diags.AddWarning(r.title, r.detail()) }
+
+// sentence makes an error's text the beginning of a message.
+func sentence(err error) string {
+	text := err.Error()
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
+// failure reports an error of the client. timeout is the name of the operation's time limit.
+func failure(title string, ref client.Ref, state, timeout string, err error) report {
+	return report{title: title, what: sentence(err), ref: ref, state: state, todo: advice(err, timeout)}
+}
+
+// advice is what to do about an error of the client.
+func advice(err error, timeout string) string {
+	if _, ok := errors.AsType[*client.UnsupportedGatewayError](err); ok {
+		return "upgrade the gateway to OpenShell 0.1, or point the provider's endpoint to one that is."
+	}
+	if _, ok := errors.AsType[*client.OtherGatewayError](err); ok {
+		return "point the provider's endpoint (or " + envEndpoint + ") to the gateway the sandbox was created on. If that gateway or its database is gone for good, and the sandbox with it, " + stateRm + "."
+	}
+	if _, ok := errors.AsType[*client.UnprovenError](err); ok {
+		return "make sure that the workspace exists and that the provider's credentials give access to it, then run this again. If the workspace is gone for good, and the sandbox with it, " + stateRm + "."
+	}
+	if _, ok := errors.AsType[*client.OutcomeUnknownError](err); ok {
+		return "apply again. If the sandbox exists by then, the error tells its id and how to import it; it carries the label " + client.LabelManagedBy + "=" + client.ManagedByTerraform + "."
+	}
+	if _, ok := errors.AsType[*client.GoneError](err); ok {
+		return "run terraform plan: the refresh takes what is gone out of the state, and the plan shows a create."
+	}
+	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
+		return "use a gateway that offers these calls, or leave out what needs them."
+	}
+	if _, ok := errors.AsType[*client.BrokenReplyError](err); ok {
+		return "something between Terraform and the gateway changes or invents answers: look at proxies on the way and at the gateway's log."
+	}
+	if _, ok := errors.AsType[*client.DeleteUndoneError](err); ok {
+		return "look at the gateway's log for why its compute driver gives the delete up, then destroy again."
+	}
+	if e, ok := errors.AsType[*client.WaitError](err); ok {
+		if errors.Is(e.Err, context.Canceled) {
+			return "run this again; it goes on from where things stand."
+		}
+		return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", timeout)
+	}
+	if _, ok := errors.AsType[*client.FailedError](err); ok {
+		return "look at the reason above, the sandbox's image and command, and the gateway's log. Then apply again."
+	}
+	if call, ok := errors.AsType[*client.CallError](err); ok {
+		return callAdvice(call)
+	}
+	return "look at the gateway's log, then run this again."
+}
+
+func callAdvice(call *client.CallError) string {
+	switch call.Code() {
+	case codes.Unauthenticated:
+		return "give the provider valid credentials: token (or " + envToken + "), or the client certificate in tls. A token may have expired."
+	case codes.PermissionDenied:
+		return "give the caller access to the workspace and the scopes sandbox:read and sandbox:write (and workspace:read)."
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."
+	case codes.Unimplemented:
+		return "make sure that " + call.Endpoint + " leads to an OpenShell gateway of version 0.1 and not to something else, such as a web server or proxy."
+	case codes.NotFound:
+		return "make sure that the workspace exists and that the provider's credentials give access to it."
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
+		return "correct what the gateway names, then run this again."
+	case codes.ResourceExhausted:
+		return "the request is too large or a limit of the gateway is reached: make it smaller, or wait and run this again."
+	default:
+		return "look at the gateway's log, then run this again."
+	}
+}
+
+// weakEvidence warns when an absence was believed on less than the workspace's id.
+func weakEvidence(ref client.Ref, gone client.Gone, diags *diag.Diagnostics) {
+	r := report{title: "It was not certain that the same gateway answered", ref: ref,
+		todo: "make sure that the provider's endpoint leads to the gateway the sandbox was created on."}
+	switch gone.Evidence {
+	case client.StoodIn:
+		r.what = "The gateway may not tell this caller the id of the workspace (scope workspace:read), which would show that it is the gateway the sandbox was created on. That the caller may list the workspace's sandboxes was taken instead."
+		r.todo += " With the scope workspace:read the provider can tell."
+	case client.NotRecorded:
+		r.what = "The state holds no id of the workspace, which would show that the gateway is the one the sandbox was created on. That the workspace can be read was taken instead."
+	default:
+		return
+	}
+	r.asWarning(diags)
+}
+
+// goneWhat says how a sandbox is gone.
+func goneWhat(ref client.Ref, gone client.Gone) string {
+	if gone.CurrentID != "" {
+		return fmt.Sprintf("The sandbox with id %s, which Terraform made, is gone. Its name now belongs to another sandbox, with id %s, which Terraform leaves alone.", ref.ID, gone.CurrentID)
+	}
+	return fmt.Sprintf("The sandbox with id %s is gone: somebody else deleted it, or the gateway did after it had finished.", ref.ID)
+}

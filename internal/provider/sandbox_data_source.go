@@ -1,0 +1,151 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
+)
+
+var _ datasource.DataSourceWithConfigure = (*sandboxDataSource)(nil)
+
+// sandboxDataSource is the data source openshell_sandbox.
+type sandboxDataSource struct{ data *providerData }
+
+func newSandboxDataSource() datasource.DataSource { return &sandboxDataSource{} }
+
+func (d *sandboxDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_sandbox"
+}
+
+func (d *sandboxDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.data = dataFrom(req.ProviderData, &resp.Diagnostics)
+}
+
+type sandboxDataModel struct {
+	Name            types.String     `tfsdk:"name"`
+	Workspace       types.String     `tfsdk:"workspace"`
+	ID              types.String     `tfsdk:"id"`
+	WorkspaceID     types.String     `tfsdk:"workspace_id"`
+	Image           types.String     `tfsdk:"image"`
+	Command         types.List       `tfsdk:"command"`
+	TTY             types.Bool       `tfsdk:"tty"`
+	Labels          types.Map        `tfsdk:"labels"`
+	Annotations     types.Map        `tfsdk:"annotations"`
+	LogLevel        types.String     `tfsdk:"log_level"`
+	DriverConfig    types.String     `tfsdk:"driver_config"`
+	RestartPolicy   types.String     `tfsdk:"restart_policy"`
+	Phase           types.String     `tfsdk:"phase"`
+	CreatedTime     types.String     `tfsdk:"created_time"`
+	ExitCode        types.Int64      `tfsdk:"exit_code"`
+	ResourceVersion types.Int64      `tfsdk:"resource_version"`
+	Conditions      []conditionModel `tfsdk:"conditions"`
+}
+
+type conditionModel struct {
+	Type    types.String `tfsdk:"type"`
+	Status  types.String `tfsdk:"status"`
+	Reason  types.String `tfsdk:"reason"`
+	Message types.String `tfsdk:"message"`
+}
+
+func (d *sandboxDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	text := func(description string) schema.Attribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Reads the sandbox that has a name now, whoever made it. Its environment is not read, since it may hold secrets.",
+		Attributes: map[string]schema.Attribute{
+			"name": schema.StringAttribute{Required: true, Validators: []validator.String{objectName{}}, MarkdownDescription: "Name of the sandbox."},
+			"workspace": schema.StringAttribute{
+				Optional: true, Computed: true, Validators: []validator.String{objectName{}},
+				MarkdownDescription: "Workspace of the sandbox. Default: the provider's.",
+			},
+			"id": schema.StringAttribute{
+				Optional: true, Computed: true, Validators: []validator.String{sandboxID{}},
+				MarkdownDescription: "Id of the sandbox. When given, it is an error if the name belongs to a sandbox with another id.",
+			},
+			"workspace_id":   text("Id of the workspace, which no other gateway shares. Null if the caller may not read the workspace."),
+			"image":          text("Container image."),
+			"command":        schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Main process and its arguments. Null if it has none."},
+			"tty":            schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the main process has a terminal."},
+			"labels":         schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Labels, without those of this provider. Null if there are none."},
+			"annotations":    schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Annotations, without those of this provider and of the gateway. Null if there are none."},
+			"log_level":      text("Log level inside the sandbox. Null if none was set."),
+			"driver_config":  text("Settings for the gateway's compute driver, as the text of a JSON object. Null if there are none."),
+			"restart_policy": text("When the main process is started again after it ended: `never`, `on_failure` or `always`."),
+			"phase":          text("Phase: `provisioning`, `ready`, `error`, `deleting`, `unknown`, `stopping`, `stopped`, `starting` or `completed`."),
+			"created_time":   text("When the sandbox was created, in UTC, as RFC 3339 text."),
+			"exit_code":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Exit code of the main process, 128+n for signal n. Null until it ended."},
+			"resource_version": schema.Int64Attribute{
+				Computed: true, MarkdownDescription: "Version of the sandbox: every write, the gateway's own included, raises it.",
+			},
+			"conditions": schema.ListNestedAttribute{
+				Computed: true, MarkdownDescription: "What the gateway observed; the type `Ready` says why a sandbox is not ready.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"type":    text("What it is about."),
+					"status":  text("`True`, `False` or `Unknown`."),
+					"reason":  text("Reason, for programs."),
+					"message": text("Reason, for people."),
+				}},
+			},
+		},
+	}
+}
+
+func (d *sandboxDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var m sandboxDataModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	c := d.data.connection(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if m.Workspace.IsNull() {
+		m.Workspace = types.StringValue(d.data.workspace)
+	}
+	ctx, cancel := context.WithTimeout(ctx, defaultReadTimeout)
+	defer cancel()
+	ref := client.Ref{Workspace: m.Workspace.ValueString(), Name: m.Name.ValueString(), ID: m.ID.ValueString()}
+	sb, err := c.Sandbox(ctx, ref.Workspace, ref.Name)
+	if err == nil && ref.ID != "" && !strings.EqualFold(ref.ID, client.IDOf(sb)) {
+		report{title: "The name belongs to another sandbox", what: fmt.Sprintf("The configuration asks for id %s, but the name belongs to the sandbox with id %s.", ref.ID, client.IDOf(sb)), ref: ref,
+			todo: "correct the id, or leave it out to take whichever sandbox has the name."}.asError(&resp.Diagnostics)
+		return
+	}
+	if err == nil {
+		err = m.fill(ctx, c, sb)
+	}
+	if err != nil {
+		failure(notRead, ref, "", "read", err).asError(&resp.Diagnostics)
+		return
+	}
+	if workspace, err := c.Workspace(ctx, ref.Workspace); err == nil {
+		m.WorkspaceID = textOrNull(workspace.GetMetadata().GetId())
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+}
+
+// fill takes over everything that is shown.
+func (m *sandboxDataModel) fill(ctx context.Context, c *client.Client, sb *openshellv1.Sandbox) error {
+	from, err := imported(client.Ref{Workspace: m.Workspace.ValueString(), Name: m.Name.ValueString()}, sb)
+	m.ID, m.Image, m.Command, m.TTY = from.ID, from.Image, from.Command, from.TTY
+	m.Labels, m.Annotations, m.LogLevel = from.Labels, from.Annotations, from.LogLevel
+	m.DriverConfig, m.RestartPolicy = from.DriverConfig, from.RestartPolicy
+	m.Phase, m.CreatedTime, m.ExitCode = from.Phase, from.CreatedTime, from.ExitCode
+	m.ResourceVersion = types.Int64Value(int64(sb.GetMetadata().GetResourceVersion())) //nolint:gosec // counts from 1
+	m.Conditions = []conditionModel{}
+	for _, condition := range sb.GetStatus().GetConditions() {
+		m.Conditions = append(m.Conditions, conditionModel{
+			Type: textOrNull(condition.GetType()), Status: textOrNull(condition.GetStatus()),
+			Reason: textOrNull(condition.GetReason()), Message: textOrNull(c.Scrub(ctx, condition.GetMessage())),
+		})
+	}
+	return err
+}

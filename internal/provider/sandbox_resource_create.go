@@ -1,0 +1,161 @@
+package provider
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"google.golang.org/grpc/codes"
+
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
+)
+
+const notCreated = "The sandbox was not created"
+
+// Create makes the sandbox, writes it to the state as soon as the gateway has answered, and then waits. From there on
+// every failure leaves the id in the state.
+func (r *sandboxResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var m sandboxModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	c := r.data.connection(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := m.Timeouts.Create(ctx, defaultCreateTimeout)
+	resp.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(m.withSecrets(ctx), limit)
+	defer cancel()
+	if m.Workspace.IsUnknown() {
+		m.Workspace = types.StringValue(r.data.workspace)
+	}
+	invent := m.inventName()
+
+	workspaceID, ok := r.prepare(ctx, c, m, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	m.WorkspaceID = workspaceID
+	sb, err := c.Create(ctx, m.request(), invent)
+	if err != nil {
+		m.createFailure(err).asError(&resp.Diagnostics)
+		return
+	}
+	planned := m.Running
+	m.adopt(sb)
+	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
+
+	sb, err = settle(ctx, c, m.ref(), m.WaitFor, planned, sb)
+	if err != nil {
+		failure("The sandbox was created, but did not become what it should", m.ref(), stateTainted, "create", err).asError(&resp.Diagnostics)
+		return
+	}
+	m.observe(sb)
+	m.Running = planned
+	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+}
+
+// prepare asks for what must be known before anything is made: the workspace's id, and whether the gateway can stop.
+func (r *sandboxResource) prepare(ctx context.Context, c *client.Client, m sandboxModel, diags *diag.Diagnostics) (workspaceID types.String, ok bool) {
+	workspaceID = types.StringNull()
+	workspace, err := c.Workspace(ctx, m.Workspace.ValueString())
+	call, isCall := errors.AsType[*client.CallError](err)
+	switch {
+	case err == nil:
+		workspaceID = types.StringValue(workspace.GetMetadata().GetId())
+	case isCall && call.Code() == codes.PermissionDenied: // no scope for it, which creating does not need
+	default:
+		failure(notCreated, m.ref(), stateNothing, "create", err).asError(diags)
+		return workspaceID, false
+	}
+	if m.Running.Equal(types.BoolValue(false)) {
+		supported, said, err := c.ConditionalSupport(ctx)
+		if err == nil && !supported {
+			err = &client.NotSupportedError{Endpoint: c.Endpoint(), Health: said, Refusal: errors.New("running = false needs a stop bound to the sandbox's id")}
+		}
+		if err != nil {
+			failure(notCreated, m.ref(), stateNothing, "create", err).asError(diags)
+			return workspaceID, false
+		}
+	}
+	return workspaceID, true
+}
+
+// settle waits for what wait_for says, and stops the sandbox if it is not to run.
+func settle(ctx context.Context, c *client.Client, ref client.Ref, waitFor types.String, running types.Bool, sb *openshellv1.Sandbox) (*openshellv1.Sandbox, error) {
+	if goal, wait := goalOf(waitFor); wait {
+		var err error
+		if sb, err = c.WaitFor(ctx, ref, goal); err != nil {
+			return nil, err
+		}
+	}
+	if running.Equal(types.BoolValue(false)) {
+		return c.Stop(ctx, ref)
+	}
+	return sb, nil
+}
+
+func goalOf(waitFor types.String) (goal client.Goal, wait bool) {
+	switch waitFor.ValueString() {
+	case waitNone:
+		return "", false
+	case waitCompleted:
+		return client.Completed, true
+	default:
+		return client.Ready, true
+	}
+}
+
+// request is the create itself.
+func (m sandboxModel) request() *openshellv1.CreateSandboxRequest {
+	return &openshellv1.CreateSandboxRequest{
+		Spec: m.spec(), Name: m.Name.ValueString(), Labels: texts(m.Labels), Annotations: texts(m.Annotations),
+		WorkspaceScope: &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: m.Workspace.ValueString()}},
+	}
+}
+
+// inventName names the sandbox if the user did not, and returns how to find another name; nil if the user did.
+func (m *sandboxModel) inventName() func() string {
+	if !m.Name.IsUnknown() {
+		return nil
+	}
+	invent := func() string { return "sandbox-" + strings.ToLower(rand.Text()[:8]) }
+	m.Name = types.StringValue(invent())
+	return invent
+}
+
+func (m sandboxModel) createFailure(err error) report {
+	ref := m.ref()
+	if taken, ok := errors.AsType[*client.NameTakenError](err); ok {
+		ref.Name = taken.Name
+		return report{title: "The sandbox's name is taken (ALREADY_EXISTS)", what: sentence(taken) + " Terraform does not take over what it did not make.", ref: ref, state: stateNothing, todo: takenAdvice(taken), at: wirePath("name")}
+	}
+	r := failure(notCreated, ref, stateNothing, "create", err)
+	if invalid, ok := errors.AsType[*apierr.InvalidArgument](err); ok {
+		r.at = wirePath(invalid.Field)
+	}
+	return r
+}
+
+// takenAdvice names the ways out of a taken name.
+func takenAdvice(e *client.NameTakenError) string {
+	if e.Holder == nil {
+		return "choose another name, or find out who holds this one. If it has just been freed, apply again."
+	}
+	imports := fmt.Sprintf("terraform import ADDRESS '%s/%s@%s'", e.Workspace, e.Name, client.IDOf(e.Holder))
+	if client.Phase(e.Holder) == "deleting" {
+		return "it is being deleted: wait until it is gone and apply again, or choose another name."
+	}
+	if e.Holder.GetMetadata().GetAnnotations()[client.AnnotationCreateID] != "" {
+		return "it carries this provider's marker, so an apply whose result was lost may have made it. If it is yours, import it: " + imports + " (the address stands with this message). Otherwise choose another name, or have its owner delete it."
+	}
+	return "choose another name, or have its owner delete it. If it is meant to be managed here, import it: " + imports + " (the address stands with this message)."
+}

@@ -1,0 +1,133 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/boolplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Values of wait_for.
+const (
+	waitReady     = "ready"
+	waitCompleted = "completed"
+	waitNone      = "none"
+)
+
+const replaces = " Changing it replaces the sandbox."
+
+func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A sandbox of an OpenShell gateway. The id in the state says which sandbox is meant: a sandbox that somebody else puts under the same name is never read into the state, changed or deleted.",
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				MarkdownDescription: "Id of the sandbox: a UUID that is never used again.",
+			},
+			"workspace_id": schema.StringAttribute{
+				Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				MarkdownDescription: "Id of the workspace, which no other gateway shares. It tells whether the endpoint still leads to the gateway the sandbox was created on. Null if the caller may not read the workspace (scope `workspace:read`).",
+			},
+			"name": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: serverFilled(), Validators: []validator.String{objectName{}},
+				MarkdownDescription: "Name of the sandbox, unique in its workspace: 1 to 19 characters of `a-z`, `0-9` and single hyphens between them. Left out, a free name is invented when the sandbox is created. A name that is taken is an error: an existing sandbox is never adopted." + replaces,
+			},
+			"workspace": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: serverFilled(), Validators: []validator.String{objectName{}},
+				MarkdownDescription: "Workspace of the sandbox. Default: the provider's `workspace` at the time of creation; a later change of that does not move the sandbox." + replaces,
+			},
+			"image": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: serverFilled(), Validators: []validator.String{notEmpty{}},
+				MarkdownDescription: "Container image. Default: the gateway's." + replaces,
+			},
+			"command": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType, PlanModifiers: []planmodifier.List{replaceList()},
+				MarkdownDescription: "Main process and its arguments: at most 256 of 32 KiB each, 256 KiB in all. Left out, the sandbox waits for connections." + replaces,
+			},
+			"tty": schema.BoolAttribute{
+				Optional: true, Computed: true,
+				PlanModifiers:       []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplaceIfConfigured()},
+				MarkdownDescription: "Whether the main process gets a terminal. Default: `false` with a `command`, `true` without." + replaces,
+			},
+			"environment": schema.MapAttribute{
+				Optional: true, Sensitive: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceMap()},
+				MarkdownDescription: "Environment of the main process: at most 128 variables, names of letters, digits and underscores up to 256 bytes that do not begin with `OPENSHELL_`, values up to 8192 bytes without line ends, 256 KiB in all. The values are kept out of plans, but stand in the state, and everybody who may read the sandbox gets them from the gateway." + replaces,
+			},
+			"labels": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceMap()},
+				MarkdownDescription: "Labels to find sandboxes by: keys are a name of up to 63 letters, digits, `-`, `_` and `.` after an optional prefix such as `example.com/`, values up to 63 of the same. The provider adds `openshell-iac/managed-by=terraform`, which is not shown here." + replaces,
+			},
+			"annotations": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceMap()},
+				MarkdownDescription: "Notes on the sandbox: at most 127, keys as for labels, values of any text up to 8192 bytes. Those that others add later are not shown and cause no change." + replaces,
+			},
+			"log_level": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{notEmpty{}}, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Log level inside the sandbox, up to 32 bytes, such as `debug`." + replaces,
+			},
+			"driver_config": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{jsonObject{}}, PlanModifiers: []planmodifier.String{keepEqualJSON{}},
+				MarkdownDescription: "Settings for the gateway's compute driver, as the text of a JSON object with a block for each driver; `jsonencode` makes one. Text that means the same is no change." + replaces,
+			},
+			"restart_policy": schema.StringAttribute{
+				Optional: true, Computed: true, PlanModifiers: serverFilled(),
+				Validators:          []validator.String{stringvalidator.OneOf(restartPolicies()...)},
+				MarkdownDescription: "When the main process is started again after it ended: `never`, `on_failure` or `always`. Default: the gateway's, which is `never`." + replaces,
+			},
+			"running": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether the sandbox is to run. `false` stops it, also right after it was created; `true` starts it if it is stopped, but does not run a finished job again. Left out, Terraform leaves that to others. Changed in place, bound to the sandbox's id; that needs a gateway that offers such calls (`openshell.conditional.v1`).",
+			},
+			"wait_for": schema.StringAttribute{
+				Optional: true, Computed: true, Default: stringdefault.StaticString(waitReady),
+				Validators:          []validator.String{stringvalidator.OneOf(waitReady, waitCompleted, waitNone)},
+				MarkdownDescription: "What an apply waits for after it created or started the sandbox: `ready` (default; a job that has already completed counts), `completed` (the main process ended with exit code 0), or `none`. A sandbox that fails instead is an error; it stays in the state, tainted.",
+			},
+			"timeouts": timeoutsAttribute(ctx),
+			"phase": schema.StringAttribute{
+				Computed: true, PlanModifiers: []planmodifier.String{unlessSwitched{}},
+				MarkdownDescription: "Phase as last read: `provisioning`, `ready`, `error`, `deleting`, `unknown`, `stopping`, `stopped`, `starting` or `completed`. A change is never a reason to replace the sandbox.",
+			},
+			"created_time": schema.StringAttribute{
+				Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+				MarkdownDescription: "When the sandbox was created, in UTC, as RFC 3339 text.",
+			},
+			"exit_code": schema.Int64Attribute{
+				Computed: true, PlanModifiers: []planmodifier.Int64{unlessSwitched{}},
+				MarkdownDescription: "Exit code of the main process as last read, 128+n for signal n. Null until it ended.",
+			},
+		},
+	}
+}
+
+// serverFilled is for what a configuration may leave to the gateway: then what it chose stays.
+func serverFilled() []planmodifier.String {
+	return []planmodifier.String{stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured()}
+}
+
+func timeoutsAttribute(ctx context.Context) schema.Attribute {
+	const unit = ", as a duration such as `90s` or `10m`. Default: `"
+	attribute := timeouts.Attributes(ctx, timeouts.Opts{Create: true, Read: true, Update: true, Delete: true})
+	nested, ok := attribute.(schema.SingleNestedAttribute)
+	if !ok {
+		return attribute
+	}
+	nested.MarkdownDescription = "How long operations may take, waits included."
+	for name, description := range map[string]string{
+		"create": "For creating the sandbox and waiting for it" + unit + defaultCreateTimeout.String() + "`.",
+		"read":   "For reading it during a refresh" + unit + defaultReadTimeout.String() + "`.",
+		"update": "For stopping or starting it" + unit + defaultUpdateTimeout.String() + "`.",
+		"delete": "For deleting it and waiting until it is gone" + unit + defaultDeleteTimeout.String() + "`. A destroy uses the value in the state, so apply a change first.",
+	} {
+		nested.Attributes[name] = schema.StringAttribute{Optional: true, Validators: []validator.String{positiveDuration{}}, MarkdownDescription: description}
+	}
+	return nested
+}

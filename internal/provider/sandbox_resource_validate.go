@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
+)
+
+// ValidateConfig finds what the gateway would refuse, by the same rules. What is not known yet is left for the apply.
+func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var m sandboxModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	for _, v := range m.violations() {
+		resp.Diagnostics.AddAttributeError(wirePath(v.Field), "The value is not valid", fmt.Sprintf("%s %s.", wirePath(v.Field), v.Problem))
+	}
+	m.validateMaps(&resp.Diagnostics)
+	if m.TTY.Equal(types.BoolValue(false)) && !m.Command.IsUnknown() && len(m.Command.Elements()) == 0 {
+		resp.Diagnostics.AddAttributeError(path.Root("tty"), "A sandbox without a command always has a terminal",
+			"tty = false needs a command: without one the gateway sets tty to true. Leave tty out, or give a command.")
+	}
+	if m.Running.Equal(types.BoolValue(false)) && m.WaitFor.ValueString() == waitCompleted {
+		resp.Diagnostics.AddAttributeError(path.Root("running"), "A stopped sandbox does not complete",
+			"running = false and wait_for = \"completed\" contradict each other: leave one of them out.")
+	}
+}
+
+// violations checks each part of the spec by itself, so that all are found.
+func (m sandboxModel) violations() []*rules.Violation {
+	spec := m.spec()
+	for i, element := range m.Command.Elements() {
+		if element.IsUnknown() {
+			spec.Command[i] = "unknown"
+		}
+	}
+	var found []*rules.Violation
+	for _, part := range []*openshellv1.SandboxSpec{
+		{LogLevel: spec.GetLogLevel()},
+		{Command: spec.GetCommand()},
+		{Environment: spec.GetEnvironment()},
+		{Template: &openshellv1.SandboxTemplate{Image: spec.GetTemplate().GetImage()}},
+		{Template: &openshellv1.SandboxTemplate{DriverConfig: spec.GetTemplate().GetDriverConfig()}},
+	} {
+		if v := rules.Spec("spec", part); v != nil {
+			found = append(found, v)
+		}
+	}
+	annotations := texts(m.Annotations)
+	if len(annotations) == rules.MaxEntries { // the provider adds one
+		found = append(found, &rules.Violation{Field: "annotations", Problem: fmt.Sprintf("must have at most %d entries", rules.MaxEntries-1)})
+	} else if v := rules.Annotations("annotations", annotations); v != nil {
+		found = append(found, v)
+	}
+	if problem := rules.Labels(texts(m.Labels)); problem != "" {
+		found = append(found, &rules.Violation{Field: "labels", Problem: "are not valid: " + problem})
+	}
+	return found
+}
+
+// validateMaps refuses values that are null and keys that belong to the provider or the gateway.
+func (m sandboxModel) validateMaps(diags *diag.Diagnostics) {
+	for name, values := range map[string]types.Map{"environment": m.Environment, "labels": m.Labels, "annotations": m.Annotations} {
+		for key, value := range values.Elements() {
+			at := path.Root(name).AtMapKey(key)
+			if value.IsNull() {
+				diags.AddAttributeError(at, "The value is null", fmt.Sprintf("%s must be a text. Leave the key out if there is no value.", at))
+			}
+			if name != "environment" && (strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, gatewayPrefix)) {
+				diags.AddAttributeError(at, "The key is reserved", fmt.Sprintf("%s: keys that begin with %s or %s belong to the provider and the gateway. Choose another one.", at, ownPrefix, gatewayPrefix))
+			}
+		}
+	}
+	if slices.ContainsFunc(m.Command.Elements(), attr.Value.IsNull) {
+		diags.AddAttributeError(path.Root("command"), "An argument is null", "command must not have null among its arguments. Leave it out.")
+	}
+}
+
+// wirePath gives the attribute that a field of the API stands for, such as spec.template.image for image. Fields
+// without an attribute give the empty path.
+func wirePath(field string) path.Path {
+	name := strings.TrimPrefix(field, "spec.")
+	name = strings.TrimPrefix(name, "template.")
+	name, key := cutKey(name)
+	switch name {
+	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "restart_policy", "tty":
+	case "workspace_scope":
+		return path.Root("workspace")
+	default:
+		if strings.HasPrefix(name, "driver_config") {
+			return path.Root("driver_config")
+		}
+		return path.Empty()
+	}
+	at := path.Root(name)
+	if key == "" {
+		return at
+	}
+	if index, err := strconv.Atoi(key); err == nil && name == "command" {
+		return at.AtListIndex(index)
+	}
+	return at.AtMapKey(key)
+}
+
+// cutKey splits environment[KEY].
+func cutKey(field string) (name, key string) {
+	name, rest, found := strings.Cut(field, "[")
+	if !found || !strings.HasSuffix(rest, "]") {
+		return field, ""
+	}
+	return name, strings.TrimSuffix(rest, "]")
+}
