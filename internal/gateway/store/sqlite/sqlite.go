@@ -31,7 +31,7 @@ var dialect = sqlstore.Dialect{Now: nowFunction + "()", Unavailable: unavailable
 func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	e, err := open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	s, err := e.start(ctx)
 	if err != nil {
@@ -100,11 +100,11 @@ func lockFile(path string) (*flock.Flock, error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("lock database %s: %w", path, err)
+		return nil, fmt.Errorf("lock: %w", err)
 	}
 	if !locked {
-		return nil, fmt.Errorf("database %s is in use by another gateway; a SQLite file belongs to one process: "+
-			"stop the other gateway, or give this one another database", path)
+		return nil, errors.New("it is in use by another gateway, and a SQLite file belongs to one process: " +
+			"stop the other gateway, or give this one another database")
 	}
 	return lock, nil
 }
@@ -112,11 +112,11 @@ func lockFile(path string) (*flock.Flock, error) {
 // makeFile makes an empty file that only its owner can read: environment variables are stored in clear.
 func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("folder of the database: %w", err)
+		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("database: %w", err)
+		return err
 	}
 	return f.Close()
 }

@@ -1,33 +1,225 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlite"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlstore"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/storetest"
 )
 
-func open(t *testing.T, path string) *sqlstore.Store {
+func mustOpen(t *testing.T, path string) *sqlstore.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return s
 }
 
+func mustClose(t *testing.T, s *sqlstore.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFile(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t, filepath.Join(t.TempDir(), "a.db")) })
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
+		t.Cleanup(func() { mustClose(t, s) })
+		return s
+	})
 }
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t, sqlite.Memory) })
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s := mustOpen(t, sqlite.Memory)
+		t.Cleanup(func() { mustClose(t, s) })
+		return s
+	})
+}
+
+// build makes a row whose operation is due an hour from now.
+func build(name string) store.Build {
+	id, operationID := uuid.NewString(), uuid.NewString()
+	return func(now time.Time) store.Sandbox {
+		return store.Sandbox{
+			ID: id, Name: name, Spec: &openshellv1.SandboxSpec{}, Status: &openshellv1.SandboxStatus{},
+			Operation: store.Operation{ID: operationID, Kind: store.OperationDelete, Since: now, DueAt: now.Add(time.Hour)},
+		}
+	}
+}
+
+// Whatever is in a file's name, it is that file and no other.
+func TestPaths(t *testing.T) {
+	for _, name := range []string{"plain.db", "with space.db", "a?b=c&d#e%41.db", "ünïcödé.db", "'quoted\".db", ":memory:x"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "new folder", name)
+			s := mustOpen(t, path)
+			created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, s)
+			if _, err := os.Stat(path); err != nil {
+				t.Error(err)
+			}
+			s = mustOpen(t, path)
+			defer mustClose(t, s)
+			if _, err := s.SandboxByID(t.Context(), created.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The environment of sandboxes may be secret.
+func TestFilesAreTheOwners(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, filepath.Join(dir, "sub", "a.db"))
+	defer mustClose(t, s)
+	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err := filepath.Walk(filepath.Join(dir, "sub"), func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		files++
+		return err
+	})
+	if err != nil || files < 4 { // the folder, the database, its log, the lock
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+func TestOneProcessAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	link := filepath.Join(t.TempDir(), "link.db")
+	first := mustOpen(t, path)
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link} {
+		s, err := sqlite.Open(t.Context(), name)
+		if err == nil {
+			mustClose(t, s)
+			t.Fatalf("%s was opened twice", name)
+		}
+		if !strings.Contains(err.Error(), "in use by another gateway") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if _, err := first.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); err != nil {
+		t.Errorf("the first cannot go on: %v", err)
+	}
+	mustClose(t, first)
+	mustClose(t, mustOpen(t, path))
+}
+
+// Another process cannot be at work on the file, so everything that was under way is taken up at once.
+func TestReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := mustOpen(t, path)
+	created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workspace, err := s.Workspace(t.Context(), store.DefaultWorkspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+
+	s = mustOpen(t, path)
+	defer mustClose(t, s)
+	if again, err := s.Workspace(t.Context(), store.DefaultWorkspace); err != nil || again.ID != workspace.ID {
+		t.Errorf("the workspace is %s, was %s (%v)", again.ID, workspace.ID, err)
+	}
+	claimed, err := s.ClaimDue(t.Context(), 9, 0)
+	if err != nil || len(claimed) != 1 {
+		t.Fatal(claimed, err)
+	}
+	claimed[0].Operation.DueAt = created.Operation.DueAt
+	if diff := cmp.Diff(created, claimed[0], protocmp.Transform()); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+}
+
+// A workspace id tells databases apart.
+func TestDatabasesHaveTheirOwnWorkspaceID(t *testing.T) {
+	seen := map[string]bool{}
+	for range 2 {
+		s := mustOpen(t, sqlite.Memory)
+		w, err := s.Workspace(t.Context(), store.DefaultWorkspace)
+		mustClose(t, s)
+		if err != nil || seen[w.ID] {
+			t.Errorf("workspace %s: %v", w.ID, err)
+		}
+		seen[w.ID] = true
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
+	mustClose(t, s)
+	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A database in memory hangs on one connection, which a caller who gives up must not take along.
+func TestMemoryOutlivesCancelledCalls(t *testing.T) {
+	s := mustOpen(t, sqlite.Memory)
+	defer mustClose(t, s)
+	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Microsecond)
+		_, _ = s.ListSandboxes(ctx, store.ListQuery{Limit: 10})
+		_, _ = s.Sandbox(ctx, store.DefaultWorkspace, "web")
+		cancel()
+	}
+	if _, err := s.Sandbox(t.Context(), store.DefaultWorkspace, "web"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenFailures(t *testing.T) {
+	notADatabase := filepath.Join(t.TempDir(), "text.db")
+	if err := os.WriteFile(notADatabase, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"a folder":       t.TempDir(),
+		"no database":    notADatabase,
+		"below a file":   filepath.Join(notADatabase, "a.db"),
+		"a missing root": filepath.Join("/proc/none", "a.db"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := sqlite.Open(t.Context(), path)
+			if err == nil {
+				mustClose(t, s)
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), filepath.Dir(path)) {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+		})
+	}
 }

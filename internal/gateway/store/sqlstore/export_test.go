@@ -1,0 +1,23 @@
+package sqlstore
+
+import "github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+
+// Queries are what is prepared, and lists of every form.
+func Queries(d Dialect) map[string]string {
+	queries := map[string]string{
+		"by name": d.rewrite(lockQuery("workspace = ? AND name = ?")), "by id": d.rewrite(lockQuery("id = ?")),
+		"next due": d.rewrite(nextDueQuery), "claim": d.rewrite(claimDueQuery), "reschedule": d.rewrite(rescheduleQuery),
+		"update": d.rewrite(updateQuery), "remove": d.rewrite(removeQuery),
+	}
+	for name, q := range map[string]store.ListQuery{
+		"list all": {}, "list one workspace": {Workspace: "w"},
+		"list by label": {Labels: map[string]string{"a": "b"}}, "list by label of one workspace": {Workspace: "w", Labels: map[string]string{"a": "b"}},
+		"list by labels": {Workspace: "w", Labels: map[string]string{"a": "b", "c": "d"}},
+	} {
+		first, _ := listQuery(q)
+		q.After = &store.Cursor{}
+		next, _ := listQuery(q)
+		queries[name], queries[name+", next page"] = d.rewrite(first), d.rewrite(next)
+	}
+	return queries
+}
