@@ -25,7 +25,12 @@ const timeout = 15 * time.Minute
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "\nThe demo was interrupted before its end.")
+		os.Exit(1)
+	case err != nil:
 		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
 		os.Exit(1)
 	}
