@@ -102,7 +102,7 @@ func victim() {
 		os.Exit(1)
 	}
 	fmt.Printf("%d %s\n", server.cmd.Process.Pid, server.dir)
-	<-server.done
+	<-server.ended
 }
 
 func TestKilledTestLeavesNoServer(t *testing.T) {

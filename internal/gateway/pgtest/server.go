@@ -18,12 +18,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/testproc"
 )
 
 // startTimeout bounds both initdb and the start of the server.
@@ -42,10 +43,10 @@ func WithSetting(name, value string) Option {
 
 // Server is a running PostgreSQL with a directory of its own. It listens on a socket in there and on no port.
 type Server struct {
-	dir  string
-	url  *url.URL
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	dir   string
+	url   *url.URL
+	cmd   *exec.Cmd
+	ended <-chan struct{}
 }
 
 // Start starts a server for one test, which ends with it.
@@ -91,7 +92,7 @@ func start(opts []Option) (_ *Server, err error) {
 	if err := initialize(ctx, found, who, dir); err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, done: make(chan struct{}), url: &url.URL{
+	s := &Server{dir: dir, url: &url.URL{
 		Scheme: "postgres", User: url.User("postgres"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode(),
 	}}
 	if err := s.run(found, who, opts); err != nil {
@@ -113,8 +114,8 @@ func initialize(ctx context.Context, found binaries, who account, dir string) er
 		args := append([]string{"-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"}, collation...)
 		cmd := exec.CommandContext(ctx, found.initdb, args...)
 		cmd.Dir = dir
-		who.prepare(cmd)
-		onOwnThread(func() { output, err = cmd.CombinedOutput() })
+		who.assume(cmd)
+		output, err = cmd.CombinedOutput()
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -125,14 +126,7 @@ func initialize(ctx context.Context, found binaries, who account, dir string) er
 	return nil
 }
 
-// onOwnThread runs f on a thread that lives as long as f runs, which account.prepare needs.
-func onOwnThread(f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	f()
-}
-
-// run starts the server process; a goroutine owns it and the thread it hangs on.
+// run starts the server process.
 func (s *Server) run(found binaries, who account, opts []Option) error {
 	o := options{settings: []string{
 		"-c", "listen_addresses=", "-c", "unix_socket_directories=" + s.dir, "-c", "unix_socket_permissions=0700", "-c", "max_connections=300",
@@ -144,20 +138,12 @@ func (s *Server) run(found binaries, who account, opts []Option) error {
 	if err != nil {
 		return err
 	}
+	defer log.Close() // the process has its own handle
 	s.cmd = exec.Command(found.postgres, append([]string{"-D", filepath.Join(s.dir, "data")}, o.settings...)...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
-	who.prepare(s.cmd)
-	started := make(chan error, 1)
-	go onOwnThread(func() {
-		defer close(s.done)
-		defer log.Close()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait() // how it ended is in its log
-		}
-	})
-	return <-started
+	who.assume(s.cmd)
+	s.ended, err = testproc.Start(s.cmd, syscall.SIGQUIT)
+	return err
 }
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "log") }
@@ -173,7 +159,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ticker.C:
-		case <-s.done:
+		case <-s.ended:
 			return fmt.Errorf("PostgreSQL ended while starting:\n%s", s.logTail())
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL took no connection within %s: %w\n%s", startTimeout, err, s.logTail())
@@ -194,6 +180,6 @@ func (s *Server) stop() {
 	if err := s.cmd.Process.Signal(syscall.SIGQUIT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		_ = s.cmd.Process.Kill()
 	}
-	<-s.done
+	<-s.ended
 	os.RemoveAll(s.dir)
 }

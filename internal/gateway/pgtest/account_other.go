@@ -14,4 +14,4 @@ func findAccount() (account, error) { return account{}, nil }
 
 func (account) ownDir() (string, error) { return os.MkdirTemp("", "openshell-postgres-") }
 
-func (account) prepare(*exec.Cmd) {}
+func (account) assume(*exec.Cmd) {}

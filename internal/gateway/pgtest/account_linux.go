@@ -66,8 +66,7 @@ func enterable(dir string) bool {
 	}
 }
 
-// prepare makes cmd run as the account and, for a server, end with this process, however that ends. The kernel watches
-// the thread that started cmd, not the process, so the caller must keep that thread.
-func (a account) prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Pdeathsig: syscall.SIGQUIT}
+// assume makes cmd run as the account.
+func (a account) assume(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential}
 }
