@@ -74,9 +74,13 @@ func (m *Manager) taken(ctx context.Context, s store.Sandbox) store.Decide {
 		return rewrite(current, func(next *store.Sandbox) {
 			setPending(next, false)
 			next.Operation.ID, next.Operation.Since, next.Operation.Before = operationID, now, nil
-			next.Operation.DueAt = time.Time{}
-			if seen.State != driver.Starting || seen.Next > 0 {
-				next.Operation.DueAt = now.Add(max(0, seen.Next))
+			switch {
+			case seen.State != driver.Starting: // it is ready, which is a step of its own
+				next.Operation.DueAt = now
+			case seen.Next > 0:
+				next.Operation.DueAt = now.Add(seen.Next)
+			default: // it will never be
+				next.Operation.DueAt = time.Time{}
 			}
 		})
 	}
