@@ -1,17 +1,21 @@
 package auth_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -49,9 +53,9 @@ func TestTokens(t *testing.T) {
 		"payload of another token":     {parts[0] + "." + strings.Split(sign(map[string]any{"sub": "bob"}), ".")[1] + "." + parts[2], codes.Unauthenticated, "signature is wrong"},
 		"another key under this name":  {authtest.Sign(t, authtest.NewRSAKey(t, "", 2048).Private, jose.RS256, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "signature is wrong"},
 		"no signature":                 {parts[0] + "." + parts[1] + ".", codes.Unauthenticated, "invalid token"},
-		"alg none":                     {authtest.Unsigned(t, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "algorithm"},
-		"HMAC with the public key":     {authtest.Sign(t, publicPEM, jose.HS256, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "algorithm"},
-		"HMAC with the DER public key": {authtest.Sign(t, public, jose.HS256, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "algorithm"},
+		"alg none":                     {authtest.Unsigned(t, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "not signed with an algorithm"},
+		"HMAC with the public key":     {authtest.Sign(t, publicPEM, jose.HS256, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "not signed with an algorithm"},
+		"HMAC with the DER public key": {authtest.Sign(t, public, jose.HS256, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "not signed with an algorithm"},
 		"another algorithm of the key": {authtest.Sign(t, key.Private, jose.PS256, "rsa", issuer.Claims("ann", nil)), codes.Unauthenticated, "for this algorithm"},
 		"unknown key":                  {authtest.Sign(t, key.Private, jose.RS256, "other", issuer.Claims("ann", nil)), codes.Unauthenticated, "not signed with a key that the issuer publishes"},
 		"no key named":                 {authtest.Sign(t, key.Private, jose.RS256, "", issuer.Claims("ann", nil)), codes.Unauthenticated, "(kid)"},
@@ -228,6 +232,33 @@ func TestLocalDevelopmentIsNotForTLS(t *testing.T) {
 			}
 			conn := start(t, auth.Config{Unauthenticated: tc.from}, server).dial(&tls.Config{RootCAs: ca.Pool()})
 			wantCode(t, call(t, conn, getCurrentUser, ""), tc.want)
+		})
+	}
+}
+
+// Without a credential one must be on the machine itself.
+func TestLocalDevelopmentIsForLoopback(t *testing.T) {
+	gate, err := auth.New(t.Context(), auth.Config{Services: []*grpc.ServiceDesc{&openshellv1.OpenShell_ServiceDesc}, Unauthenticated: auth.FromLoopback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := func(address net.Addr) context.Context { return peer.NewContext(t.Context(), &peer.Peer{Addr: address}) }
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		want codes.Code
+	}{
+		"IPv4 loopback": {from(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}), codes.OK},
+		"IPv6 loopback": {from(&net.TCPAddr{IP: net.IPv6loopback}), codes.OK},
+		"socket file":   {from(&net.UnixAddr{Name: "@", Net: "unix"}), codes.OK},
+		"the network":   {from(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 7)}), codes.Unauthenticated},
+		"nowhere":       {from(&net.TCPAddr{}), codes.Unauthenticated},
+		"another kind":  {from(&net.IPAddr{IP: net.IPv4(127, 0, 0, 1)}), codes.Unauthenticated},
+		"no connection": {t.Context(), codes.Unauthenticated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := gate.UnaryInterceptor(tc.ctx, nil, &grpc.UnaryServerInfo{FullMethod: getCurrentUser},
+				func(context.Context, any) (any, error) { return nil, nil })
+			wantCode(t, err, tc.want)
 		})
 	}
 }

@@ -3,6 +3,15 @@ package auth
 import (
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	_ "google.golang.org/protobuf/types/known/emptypb"
+
+	optionsv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/options/v1"
 )
 
 // A rule that was written down wrongly is found when the server starts, not when somebody gets through.
@@ -49,5 +58,48 @@ func TestNotForUsers(t *testing.T) {
 				t.Errorf("a user may call a method for %q", mode)
 			}
 		}
+	}
+}
+
+// A method with a bad rule, and one without any, stop the server, and both are named.
+func TestTableRefusesBadRules(t *testing.T) {
+	method := func(name string, r *optionsv1.AuthorizationRule) *descriptorpb.MethodDescriptorProto {
+		options := &descriptorpb.MethodOptions{}
+		if r != nil {
+			proto.SetExtension(options, optionsv1.E_Authorization, r)
+		}
+		return &descriptorpb.MethodDescriptorProto{
+			Name: &name, Options: options, InputType: new(".google.protobuf.Empty"), OutputType: new(".google.protobuf.Empty"),
+		}
+	}
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: new("auth_test.proto"), Package: new("auth.test.v1"), Syntax: new("proto3"), Dependency: []string{"google/protobuf/empty.proto"},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Odd"), Method: []*descriptorpb.MethodDescriptorProto{
+			method("Good", &optionsv1.AuthorizationRule{AuthMode: "bearer", WorkspaceRole: "user", Scope: "s:read"}),
+			method("Careless", &optionsv1.AuthorizationRule{AuthMode: "bearer", WorkspaceRole: "user"}),
+			method("Silent", nil),
+		}}},
+	}, protoregistry.GlobalFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := protoregistry.GlobalFiles.FindFileByPath(file.Path()); err != nil { // the first run of the test
+		if err := protoregistry.GlobalFiles.RegisterFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	service := func(methods ...string) []*grpc.ServiceDesc {
+		desc := &grpc.ServiceDesc{ServiceName: "auth.test.v1.Odd"}
+		for _, name := range methods {
+			desc.Streams = append(desc.Streams, grpc.StreamDesc{StreamName: name})
+		}
+		return []*grpc.ServiceDesc{desc}
+	}
+	if _, err := newTable(service("Good")); err != nil {
+		t.Error(err)
+	}
+	_, err = newTable(service("Good", "Careless", "Silent"))
+	if err == nil || !strings.Contains(err.Error(), "/auth.test.v1.Odd/Careless: names no scope") || !strings.Contains(err.Error(), "/auth.test.v1.Odd/Silent: has no") {
+		t.Errorf("got %v", err)
 	}
 }

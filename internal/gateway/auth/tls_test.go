@@ -179,3 +179,29 @@ func TestTransportFloor(t *testing.T) {
 		t.Error("TLS 1.1 was taken")
 	}
 }
+
+// Every connection shows its certificates anew: a session that could be resumed would go on with those of then.
+func TestSessionsAreNotResumed(t *testing.T) {
+	ca := authtest.NewCA(t, "server")
+	w := startTLS(t, ca.Server(), ca)
+	client := as(ca.Client("ann"), ca)
+	client.ServerName, client.NextProtos = "localhost", []string{"h2"}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		client.MaxVersion = version
+		for range 2 {
+			conn, err := tls.Dial("tcp", w.address, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Read(make([]byte, 1)); err != nil { // tickets come before what the server says first
+				t.Error(err)
+			}
+			if conn.ConnectionState().DidResume {
+				t.Errorf("a session of TLS %#x was resumed", version)
+			}
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
