@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
@@ -143,7 +144,11 @@ type trait struct {
 }
 
 func treatment(e *sandboxv1.NetworkEndpoint) string {
-	return fmt.Sprintf("%q %q %t %d", connectionTraits(e), requestTraits(e), judgesRequests(e), specificity(e.GetPath()))
+	var b strings.Builder
+	for _, t := range append(connectionTraits(e), requestTraits(e)...) {
+		b.WriteString(t.name + "\x00" + t.value + "\x00")
+	}
+	return b.String() + strconv.FormatBool(judgesRequests(e)) + strconv.Itoa(specificity(e.GetPath()))
 }
 
 // differences compares what counts for the connection, and what counts for a request if both can get the same one.
@@ -181,7 +186,7 @@ func connectionTraits(e *sandboxv1.NetworkEndpoint) []trait {
 	}
 	return []trait{
 		{"protocol", kind},
-		{"tls", fmt.Sprint(e.GetTls() == sandboxv1.NetworkTlsMode_NETWORK_TLS_MODE_SKIP)},
+		{"tls", strconv.FormatBool(e.GetTls() == sandboxv1.NetworkTlsMode_NETWORK_TLS_MODE_SKIP)},
 		{"allowed_ips", strings.Join(slices.Compact(addresses), " ")},
 	}
 }
@@ -196,10 +201,10 @@ func requestTraits(e *sandboxv1.NetworkEndpoint) []trait {
 	protocol := strings.ToLower(e.GetProtocol())
 	traits := []trait{
 		{"protocol", protocol},
-		{"enforcement", fmt.Sprint(e.GetEnforcement() == sandboxv1.NetworkEnforcementMode_NETWORK_ENFORCEMENT_MODE_ENFORCE)},
-		{"allow_encoded_slash", fmt.Sprint(e.GetAllowEncodedSlash())},
-		{"websocket_credential_rewrite", fmt.Sprint(e.GetWebsocketCredentialRewrite())},
-		{"request_body_credential_rewrite", fmt.Sprint(e.GetRequestBodyCredentialRewrite())},
+		{"enforcement", strconv.FormatBool(e.GetEnforcement() == sandboxv1.NetworkEnforcementMode_NETWORK_ENFORCEMENT_MODE_ENFORCE)},
+		{"allow_encoded_slash", strconv.FormatBool(e.GetAllowEncodedSlash())},
+		{"websocket_credential_rewrite", strconv.FormatBool(e.GetWebsocketCredentialRewrite())},
+		{"request_body_credential_rewrite", strconv.FormatBool(e.GetRequestBodyCredentialRewrite())},
 		{"credential_signing", e.GetCredentialSigning()},
 		{"signing_service", e.GetSigningService()},
 		{"signing_region", e.GetSigningRegion()},
@@ -207,13 +212,13 @@ func requestTraits(e *sandboxv1.NetworkEndpoint) []trait {
 	}
 	switch protocol {
 	case protocolWebSocket:
-		traits = append(traits, trait{"its GraphQL rules", fmt.Sprint(hasGraphQL(e))})
+		traits = append(traits, trait{"its GraphQL rules", strconv.FormatBool(hasGraphQL(e))})
 	case protocolGraphQL:
 		traits = append(traits, trait{"graphql_max_body_bytes", fmt.Sprint(bodyBytes(e.GetGraphqlMaxBodyBytes()))})
 	case protocolMCP:
 		traits = append(traits,
 			trait{"mcp.max_body_bytes", fmt.Sprint(bodyBytes(e.GetJsonRpcMaxBodyBytes()))},
-			trait{"mcp.strict_tool_names", fmt.Sprint(strictToolNames(e))})
+			trait{"mcp.strict_tool_names", strconv.FormatBool(strictToolNames(e))})
 	case protocolJSONRPC:
 		traits = append(traits, trait{"json_rpc.max_body_bytes", fmt.Sprint(bodyBytes(e.GetJsonRpcMaxBodyBytes()))})
 	}

@@ -69,7 +69,7 @@ func TestAmbiguities(t *testing.T) {
 				p.NetworkPolicies["a"].Endpoints[0].AdvisorProposed = true
 			}
 			p.NetworkPolicies["b"].Endpoints[0].Host = "elsewhere"
-			p.NetworkPolicies["b"].Endpoints[0].AllowedIps = p.NetworkPolicies["a"].Endpoints[0].AllowedIps // agrees with an endpoint for any host
+			p.NetworkPolicies["b"].Endpoints[0].AllowedIps = p.GetNetworkPolicies()["a"].GetEndpoints()[0].GetAllowedIps() // agrees with an endpoint for any host
 			var want []string
 			if test.differ != "" {
 				want = []string{"network_policies.b.endpoints[1]: "}

@@ -26,7 +26,7 @@ func Canonical(policy *sandboxv1.SandboxPolicy) *sandboxv1.SandboxPolicy {
 			endpoint.ProviderCredentialed = false
 			endpoint.TokenGrantOwner = ""
 			if isProtocol(endpoint, protocolMCP) {
-				if endpoint.Mcp == nil {
+				if endpoint.GetMcp() == nil {
 					endpoint.Mcp = &sandboxv1.McpOptions{}
 				}
 				defaultMCP(endpoint.GetMcp())
@@ -39,7 +39,7 @@ func Canonical(policy *sandboxv1.SandboxPolicy) *sandboxv1.SandboxPolicy {
 // Hash identifies the canonical form: 64 hexadecimal digits, the same in every process and of every build. It does not
 // repeat upstream's value, which clients take as opaque.
 func Hash(policy *sandboxv1.SandboxPolicy) string {
-	sum := sha256.Sum256(encode(nil, Canonical(policy).ProtoReflect(), inOrder))
+	sum := sha256.Sum256(encode(Canonical(policy).ProtoReflect(), inOrder))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -54,7 +54,7 @@ func defaultMCP(options *sandboxv1.McpOptions) {
 		}
 		return len(mcpVersions)
 	}
-	slices.SortFunc(options.Versions, func(a, b string) int {
+	slices.SortFunc(options.GetVersions(), func(a, b string) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))
 	})
 }

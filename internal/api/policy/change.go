@@ -14,12 +14,12 @@ import (
 type ChangeKind int
 
 const (
-	// Unchanged: the policies mean the same.
+	// Unchanged means that the policies say the same.
 	Unchanged ChangeKind = iota
-	// Live: network rules, middlewares and added filesystem paths, which a gateway takes at any time. Added paths are
-	// stored at once and count from the workload's next start.
+	// Live covers network rules, middlewares and added filesystem paths, which a gateway takes at any time. Added paths
+	// are stored at once and count from the workload's next start.
 	Live
-	// Replace: a part that is fixed at the first start differs; it takes another sandbox.
+	// Replace means that a part which is fixed at the first start differs; it takes another sandbox.
 	Replace
 )
 

@@ -21,7 +21,7 @@ func (d *decoder) rule(name string, node *yaml.Node, at *path) *sandboxv1.Networ
 			return b
 		}),
 	})
-	if r.Name == "" {
+	if r.GetName() == "" {
 		r.Name = name
 	}
 	return r
@@ -116,10 +116,10 @@ func (d *decoder) joinInspection(at *path, e *sandboxv1.NetworkEndpoint, w writt
 		d.fail(w.jsonRPCNode, at.key("json_rpc"), "does not count with protocol mcp; write mcp.max_body_bytes")
 	}
 	e.Mcp = w.mcp
-	if e.Mcp == nil {
+	if e.GetMcp() == nil {
 		e.Mcp = &sandboxv1.McpOptions{}
 	}
-	defaultMCP(e.Mcp)
+	defaultMCP(e.GetMcp())
 	e.JsonRpcMaxBodyBytes = w.mcpBytes
 }
 

@@ -86,7 +86,7 @@ func (d *decoder) middleware(name string, node *yaml.Node, at *path) *sandboxv1.
 			})
 		},
 	}, "middleware")
-	if m.Name == "" {
+	if m.GetName() == "" {
 		m.Name = name
 	}
 	return m

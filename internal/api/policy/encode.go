@@ -18,10 +18,11 @@ const (
 	anyOrder       // lists are sets, save in free-form JSON
 )
 
-// encode appends a message in a form of its own that is the same wherever it is made; protobuf's deterministic
+// encode returns a message in a form of its own that is the same wherever it is made; protobuf's deterministic
 // marshalling promises that only within one build. Each populated field is written as its number and its value, the
 // fields by number, maps by key, everything of variable length behind its length. Unknown fields are not written.
-func encode(to []byte, m protoreflect.Message, lists order) []byte {
+func encode(m protoreflect.Message, lists order) []byte {
+	var to []byte
 	if m.Descriptor().ParentFile().Package() == "google.protobuf" {
 		lists = inOrder
 	}
@@ -80,7 +81,7 @@ func encodeMap(to []byte, f protoreflect.FieldDescriptor, entries protoreflect.M
 func encodeValue(to []byte, f protoreflect.FieldDescriptor, value protoreflect.Value, lists order) []byte {
 	switch v := value.Interface().(type) {
 	case protoreflect.Message:
-		return appendSized(to, encode(nil, v, lists))
+		return appendSized(to, encode(v, lists))
 	case string:
 		return appendSized(to, []byte(v))
 	case bool:

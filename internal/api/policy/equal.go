@@ -23,7 +23,7 @@ func Equal(a, b *sandboxv1.SandboxPolicy) bool {
 
 // sameMeaning compares resolved messages.
 func sameMeaning(a, b proto.Message) bool {
-	return bytes.Equal(encode(nil, a.ProtoReflect(), anyOrder), encode(nil, b.ProtoReflect(), anyOrder))
+	return bytes.Equal(encode(a.ProtoReflect(), anyOrder), encode(b.ProtoReflect(), anyOrder))
 }
 
 // resolved returns a copy with every default written out.

@@ -14,11 +14,11 @@ import (
 )
 
 // Format writes a policy as YAML that [Parse] reads back as a policy equal in meaning, and as the very same one if it
-// came from Parse. Keys of a kind stand in a fixed order, named entries by name. What the gateway marks by itself is not
-// written. An error is an [*Error] about values that the written form has no word for.
+// came from Parse. It writes the canonical form: keys of a kind in a fixed order, named entries by name, MCP versions in
+// full. What the gateway marks by itself is not written. An error is an [*Error] about values that the written form has no word for.
 func Format(policy *sandboxv1.SandboxPolicy) (string, error) {
 	f := &formatter{}
-	root := f.policy(policy)
+	root := f.policy(Canonical(policy))
 	if err := f.err(); err != nil {
 		return "", err
 	}

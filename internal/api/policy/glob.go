@@ -102,25 +102,40 @@ func (g glob) overlaps(other glob) bool {
 	// row[j] tells whether g[i:] and other[j:] have a text in common. Rows are filled from the end.
 	row := make([]bool, len(other)+1)
 	for i := len(g); i >= 0; i-- {
-		diagonal := false // the cell of i+1 and j+1
+		diagonal, right := false, false // the cells of i+1 and j+1, and of i and j+1
 		for j := len(other); j >= 0; j-- {
 			below := row[j] // the cell of i+1 and j
-			repeats, otherRepeats := i < len(g) && g[i].kind == star, j < len(other) && other[j].kind == star
-			switch {
-			case i == len(g) && j == len(other):
-				row[j] = true
-			case i == len(g) || j == len(other): // what is left must be able to match nothing
-				row[j] = repeats && below || otherRepeats && row[j+1]
-			case !g[i].shares(other[j]):
-				row[j] = repeats && below || otherRepeats && row[j+1]
-			default: // a star ends or takes what the other side has next; two characters go together
-				row[j] = (repeats || otherRepeats) && (below || row[j+1]) || !repeats && !otherRepeats && diagonal
-			}
-			diagonal = below
+			row[j] = meet(g.at(i), other.at(j), diagonal, below, right)
+			diagonal, right = below, row[j]
 		}
 	}
 	return row[0]
 }
+
+// meet decides a cell from its neighbours; nil is the end of a pattern.
+func meet(a, b *token, diagonal, below, right bool) bool {
+	switch {
+	case a == nil && b == nil:
+		return true
+	case a.repeats() && below || b.repeats() && right: // the star ends here
+		return true
+	case a == nil || b == nil || !a.shares(b):
+		return false
+	case a.repeats() || b.repeats(): // the star takes what the other side has next
+		return below || right
+	default:
+		return diagonal
+	}
+}
+
+func (g glob) at(i int) *token {
+	if i == len(g) {
+		return nil
+	}
+	return &g[i]
+}
+
+func (t *token) repeats() bool { return t != nil && t.kind == star }
 
 // endsApart is a shortcut: two patterns that begin or end with different characters have nothing in common.
 func (g glob) endsApart(other glob) bool {
@@ -129,11 +144,11 @@ func (g glob) endsApart(other glob) bool {
 }
 
 // shares reports whether some character matches both. Where the common ones begin, a range of either side begins or ends.
-func (t token) shares(other token) bool {
+func (t *token) shares(other *token) bool {
 	return slices.ContainsFunc(append(t.samples(), other.samples()...), func(c rune) bool { return t.matches(c) && other.matches(c) })
 }
 
-func (t token) samples() []rune {
+func (t *token) samples() []rune {
 	samples := []rune{'a', 'b'} // at most one of them is a separator
 	for _, r := range t.ranges {
 		samples = append(samples, r.low, r.high+1)
@@ -141,7 +156,7 @@ func (t token) samples() []rune {
 	return samples
 }
 
-func (t token) matches(c rune) bool {
+func (t *token) matches(c rune) bool {
 	if t.kind == star {
 		return t.without == 0 || c != t.without
 	}

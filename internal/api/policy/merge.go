@@ -15,11 +15,11 @@ import (
 type MergeCode int
 
 const (
-	// MergeInvalid: the operation is malformed or asks for what no policy may have; INVALID_ARGUMENT.
+	// MergeInvalid says that the operation is malformed or asks for what no policy may have; INVALID_ARGUMENT.
 	MergeInvalid MergeCode = iota
-	// MergeConflict: the operation does not fit the current policy; FAILED_PRECONDITION.
+	// MergeConflict says that the operation does not fit the current policy; FAILED_PRECONDITION.
 	MergeConflict
-	// MergeNotFound: the endpoint an operation names is not there; NOT_FOUND.
+	// MergeNotFound says that the endpoint an operation names is not there; NOT_FOUND.
 	MergeNotFound
 )
 
@@ -168,7 +168,7 @@ func setPorts(e *sandboxv1.NetworkEndpoint, all []uint32) {
 // appendNew appends the items that are not yet there. It keys them by their encoding, to stay linear.
 func appendNew[M proto.Message](items []M, more ...M) []M {
 	known := make(map[string]bool, len(items))
-	key := func(item M) string { return string(encode(nil, item.ProtoReflect(), inOrder)) }
+	key := func(item M) string { return string(encode(item.ProtoReflect(), inOrder)) }
 	for _, item := range items {
 		known[key(item)] = true
 	}

@@ -120,7 +120,11 @@ func covers(has, wants *sandboxv1.NetworkEndpoint, lenient bool) bool {
 		len(kept(has, wants, lenient)) == 0 &&
 		containsAll(has.GetRules(), wants.GetRules()) && containsAll(has.GetDenyRules(), wants.GetDenyRules()) &&
 		len(missing(wants.GetAllowedIps(), has.GetAllowedIps())) == 0 &&
-		(has.GetAllowEncodedSlash() || !wants.GetAllowEncodedSlash()) &&
+		coversSwitches(has, wants)
+}
+
+func coversSwitches(has, wants *sandboxv1.NetworkEndpoint) bool {
+	return (has.GetAllowEncodedSlash() || !wants.GetAllowEncodedSlash()) &&
 		(has.GetWebsocketCredentialRewrite() || !wants.GetWebsocketCredentialRewrite()) &&
 		(has.GetRequestBodyCredentialRewrite() || !wants.GetRequestBodyCredentialRewrite()) &&
 		(has.GetAllowUninspectedCredentials() || !wants.GetAllowUninspectedCredentials())
@@ -140,7 +144,7 @@ func unmergeable(existing, incoming *sandboxv1.NetworkEndpoint) []string {
 func kept(has, wants *sandboxv1.NetworkEndpoint, lenient bool) []string {
 	registry := func(e *sandboxv1.NetworkEndpoint) string {
 		alone := &sandboxv1.NetworkEndpoint{GraphqlPersistedQueries: e.GetGraphqlPersistedQueries()}
-		return string(encode(nil, alone.ProtoReflect(), inOrder))
+		return string(encode(alone.ProtoReflect(), inOrder))
 	}
 	var differ []string
 	for _, field := range []struct {

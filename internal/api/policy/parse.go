@@ -65,7 +65,7 @@ func read(text string) (*sandboxv1.SandboxPolicy, *yaml.Node, error) {
 	if d.fatal != nil {
 		return nil, nil, &Error{Problems: []Problem{*d.fatal}}
 	}
-	if err := d.problems.err(); err != nil {
+	if err := d.err(); err != nil {
 		return nil, nil, err
 	}
 	return policy, root, nil

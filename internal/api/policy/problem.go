@@ -103,8 +103,10 @@ type path struct {
 	depth  int // steps from the root
 }
 
-func (p *path) key(name string) *path { return &path{parent: p, name: name, keyed: true, depth: p.level() + 1} }
-func (p *path) item(index int) *path  { return &path{parent: p, index: index, depth: p.level() + 1} }
+func (p *path) key(name string) *path {
+	return &path{parent: p, name: name, keyed: true, depth: p.level() + 1}
+}
+func (p *path) item(index int) *path { return &path{parent: p, index: index, depth: p.level() + 1} }
 
 func (p *path) level() int {
 	if p == nil {
