@@ -179,7 +179,7 @@ func (e *NameTakenError) Error() string {
 	if e.Holder == nil {
 		return fmt.Sprintf("the name %q in workspace %q is taken by a sandbox that could not be read: %v", e.Name, e.Workspace, e.Err)
 	}
-	return fmt.Sprintf("the name %q in workspace %q is taken by the sandbox with id %s, which is %s", e.Name, e.Workspace, IDOf(e.Holder), Phase(e.Holder))
+	return fmt.Sprintf("the name %q in workspace %q is taken by the sandbox with id %s in phase %s", e.Name, e.Workspace, IDOf(e.Holder), Phase(e.Holder))
 }
 
 // OutcomeUnknownError is a create of which neither the reply nor the sandbox was seen: it may exist or yet come to be.

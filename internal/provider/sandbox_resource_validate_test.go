@@ -1,0 +1,109 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Each rule of the gateway, at its edge, is found when planning, on the attribute, and shows no secret.
+func TestSandboxValidate(t *testing.T) {
+	many := func(n int) map[string]string {
+		m := map[string]string{}
+		for i := range n {
+			m[fmt.Sprintf("K%d", i)] = "v"
+		}
+		return m
+	}
+	repeat := func(n int) []string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = "a"
+		}
+		return out
+	}
+	long := func(n int) string { return strings.Repeat("x", n) }
+	for name, tc := range map[string]struct {
+		good, bad values
+		attribute string
+		says      string
+	}{
+		"name length":        {values{"name": str(long(19))}, values{"name": str(long(20))}, "name", "19"},
+		"name charset":       {values{"name": str("a-1")}, values{"name": str("Web")}, "name", ""},
+		"name hyphens":       {values{"name": str("1a")}, values{"name": str("a--b")}, "name", ""},
+		"name empty":         {values{}, values{"name": str("")}, "name", ""},
+		"workspace":          {values{"workspace": str("team-a")}, values{"workspace": str("-a")}, "workspace", ""},
+		"image empty":        {values{"image": str("a")}, values{"image": str("")}, "image", "null"},
+		"image length":       {values{"image": str(long(1024))}, values{"image": str(long(1025))}, "image", "1024"},
+		"command count":      {values{"command": textsOf(repeat(256)...)}, values{"command": textsOf(repeat(257)...)}, "command", "256"},
+		"command first":      {values{"command": textsOf("a", "")}, values{"command": textsOf("", "a")}, "command.ElementKeyInt(0)", "empty"},
+		"argument length":    {values{"command": textsOf(long(32 * 1024))}, values{"command": textsOf("a", long(32*1024+1))}, "command.ElementKeyInt(1)", ""},
+		"argument null":      {values{"command": textsOf("a")}, values{"command": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{str("a"), tftypes.NewValue(tftypes.String, nil)})}, "command", "null"},
+		"tty":                {values{"tty": boolean(false), "command": textsOf("a")}, values{"tty": boolean(false)}, "tty", "command"},
+		"variable count":     {values{"environment": textMap(many(128))}, values{"environment": textMap(many(129))}, "environment", "128"},
+		"variable name":      {values{"environment": textMap(map[string]string{"_A1": ""})}, values{"environment": textMap(map[string]string{"1A": canary})}, "environment", ""},
+		"variable reserved":  {values{"environment": textMap(map[string]string{"OPENSHEL": canary})}, values{"environment": textMap(map[string]string{"OPENSHELL_X": canary})}, "environment", "OPENSHELL_"},
+		"variable value":     {values{"environment": textMap(map[string]string{"A": canary})}, values{"environment": textMap(map[string]string{"A": canary + "\n"})}, `environment.ElementKeyString("A")`, "line feed"},
+		"variable length":    {values{"environment": textMap(map[string]string{"A": long(8192)})}, values{"environment": textMap(map[string]string{"A": canary + long(8192)})}, `environment.ElementKeyString("A")`, "8192"},
+		"variable null":      {values{}, values{"environment": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, nil)})}, `environment.ElementKeyString("A")`, "null"},
+		"label key":          {values{"labels": textMap(map[string]string{"example.com/a.b_c-d": ""})}, values{"labels": textMap(map[string]string{"-a": "b"})}, "labels", ""},
+		"label value":        {values{"labels": textMap(map[string]string{"a": long(63)})}, values{"labels": textMap(map[string]string{"a": long(64)})}, "labels", "63"},
+		"label reserved":     {values{"labels": textMap(map[string]string{"openshell-iac.org/a": "b"})}, values{"labels": textMap(map[string]string{"openshell-iac/managed-by": "b"})}, `labels.ElementKeyString("openshell-iac/managed-by")`, "reserved"},
+		"annotation count":   {values{"annotations": textMap(many(127))}, values{"annotations": textMap(many(128))}, "annotations", "127"},
+		"annotation length":  {values{"annotations": textMap(map[string]string{"a": long(8192)})}, values{"annotations": textMap(map[string]string{"a": long(8193)})}, `annotations.ElementKeyString("a")`, "8192"},
+		"gateway annotation": {values{}, values{"annotations": textMap(map[string]string{"internal.openshell.ai/a": "b"})}, `annotations.ElementKeyString("internal.openshell.ai/a")`, "reserved"},
+		"log level":          {values{"log_level": str(long(32))}, values{"log_level": str(long(33))}, "log_level", "32"},
+		"restart policy":     {values{"restart_policy": str("on_failure")}, values{"restart_policy": str("sometimes")}, "restart_policy", "on_failure"},
+		"driver config":      {values{"driver_config": str(`{"docker":{}}`)}, values{"driver_config": str(`{"docker": ` + canary)}, "driver_config", "byte 12"},
+		"driver config list": {values{"driver_config": str(`{}`)}, values{"driver_config": str(`["` + canary + `"]`)}, "driver_config", "object"},
+		"driver config null": {values{}, values{"driver_config": str(`null`)}, "driver_config", "null"},
+		"driver config path": {values{"driver_config": str(`{"rootfs_tar_path":1}`)}, values{"driver_config": str(`{"docker":{"rootfs_tar_path":"a"}}`)}, "driver_config", "reserved"},
+		"driver config size": {values{"driver_config": str(`{"a":"` + long(65000) + `"}`)}, values{"driver_config": str(`{"a":"` + long(65536) + `"}`)}, "driver_config", "65536"},
+		"wait for":           {values{"wait_for": str("completed")}, values{"wait_for": str("running")}, "wait_for", "completed"},
+		"running":            {values{"running": boolean(false)}, values{"running": boolean(false), "wait_for": str("completed")}, "running", "wait_for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			if diags := s.validate(t.Context(), tc.good); len(diags) > 0 {
+				t.Errorf("the good one: %s", diags)
+			}
+			diags := s.validate(t.Context(), tc.bad)
+			if len(diags.errors()) != 1 || !diags.at(tc.attribute) || !strings.Contains(diags.String(), tc.says) {
+				t.Errorf("want one error on %s that says %q, got\n%s", tc.attribute, tc.says, diags)
+			}
+			if strings.Contains(diags.String(), canary) {
+				t.Errorf("a secret in\n%s", diags)
+			}
+		})
+	}
+}
+
+// What is not known yet is neither refused nor taken for something else.
+func TestSandboxValidateUnknown(t *testing.T) {
+	s := newServer(t)
+	config := values{
+		"tty":     boolean(false),
+		"command": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{unknownText, str("a")}),
+		"environment": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{
+			"A": unknownText, "B": str("b"),
+		}),
+	}
+	for name, attribute := range s.sandboxType.AttributeTypes {
+		if _, set := config[name]; !set && name != "timeouts" && name != "tty" {
+			switch name {
+			case "id", "workspace_id", "phase", "created_time", "exit_code":
+			default:
+				config[name] = tftypes.NewValue(attribute, tftypes.UnknownValue)
+			}
+		}
+	}
+	if diags := s.validate(t.Context(), config); len(diags) > 0 {
+		t.Error(diags)
+	}
+	config["command"] = tftypes.NewValue(s.sandboxType.AttributeTypes["command"], tftypes.UnknownValue)
+	if diags := s.validate(t.Context(), config); len(diags) > 0 {
+		t.Error(diags)
+	}
+}
