@@ -149,12 +149,12 @@ func (g *Gateway) Kill(t testing.TB) {
 
 func (g *Gateway) stop(t testing.TB, ctx context.Context) {
 	t.Helper()
-	if err := g.conn.Close(); err != nil {
-		t.Error(err)
-	}
 	g.gateway.Shutdown(ctx)
 	if err := <-g.served; err != nil {
 		t.Errorf("serve: %v", err)
+	}
+	if err := g.conn.Close(); err != nil {
+		t.Error(err)
 	}
 	if err := g.store.Close(); err != nil {
 		t.Errorf("close the store: %v", err)

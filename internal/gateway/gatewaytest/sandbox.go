@@ -223,3 +223,20 @@ func timeout(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// WaitName waits until some sandbox holds a name, and returns it.
+func (g *Gateway) WaitName(t testing.TB, name string) *openshellv1.Sandbox {
+	t.Helper()
+	ctx := timeout(t)
+	for {
+		next := g.store.next()
+		if s, ok := g.Get(t, name); ok {
+			return s
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			t.Fatalf("no sandbox is named %s after %v", name, Timeout)
+		}
+	}
+}
