@@ -28,7 +28,7 @@ import (
 const (
 	listTimeout     = 10 * time.Second
 	downloadTimeout = 3 * time.Minute
-	buildTimeout    = 30 * time.Minute
+	buildTimeout    = time.Hour
 )
 
 // openTofu answers `version -json` as Terraform does, so only the names differ.
