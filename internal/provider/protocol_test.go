@@ -93,7 +93,7 @@ func full(ty tftypes.Object, v values) tftypes.Value {
 			all[name] = tftypes.NewValue(attribute, nil)
 		}
 	}
-	return tftypes.NewValue(ty, map[string]tftypes.Value(all))
+	return tftypes.NewValue(ty, all)
 }
 
 func (s *server) dynamic(ty tftypes.Type, v tftypes.Value) *tfprotov6.DynamicValue {

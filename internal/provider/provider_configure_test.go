@@ -45,27 +45,41 @@ func TestConfigureRefuses(t *testing.T) {
 		attribute string
 		says      string
 	}{
-		"no endpoint":             {attribute: "endpoint", says: envEndpoint},
-		"empty endpoint":          {config: func(*server) values { return values{"endpoint": str("")} }, attribute: "endpoint"},
-		"bad endpoint":            {config: func(*server) values { return values{"endpoint": str("gateway:17670")} }, attribute: "endpoint", says: "https://"},
-		"bad endpoint variable":   {env: map[string]string{envEndpoint: "gateway:17670"}, attribute: "endpoint", says: envEndpoint},
-		"password in endpoint":    {config: func(*server) values { return values{"endpoint": str("https://a:" + canary + "@b")} }, attribute: "endpoint"},
-		"empty token":             {config: func(*server) values { return values{"endpoint": str(secure), "token": str("")} }, attribute: "token"},
-		"token with line end":     {config: func(*server) values { return values{"endpoint": str(secure), "token": str(canary + "\n")} }, attribute: "token", says: "trimspace"},
-		"token in plaintext":      {config: func(*server) values { return values{"endpoint": str("http://gateway.example.com"), "token": str(canary)} }, attribute: "token"},
-		"token variable, no TLS":  {config: func(*server) values { return values{"endpoint": str("http://gateway.example.com")} }, env: map[string]string{envToken: canary}, attribute: "token", says: envToken},
-		"bad workspace":           {config: func(*server) values { return values{"endpoint": str(secure), "workspace": str("Team_A")} }, attribute: "workspace"},
-		"bad workspace variable":  {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envWorkspace: "Team_A"}, attribute: "workspace", says: envWorkspace},
-		"bad timeout":             {config: func(*server) values { return values{"endpoint": str(secure), "request_timeout": str("30")} }, attribute: "request_timeout"},
-		"no time":                 {config: func(*server) values { return values{"endpoint": str(secure), "request_timeout": str("0s")} }, attribute: "request_timeout"},
-		"bad mismatch":            {config: func(*server) values { return values{"endpoint": str(secure), "on_identity_mismatch": str("ignore")} }, attribute: "on_identity_mismatch"},
-		"tls in plaintext":        {config: func(s *server) values { return values{"endpoint": str("http://127.0.0.1"), "tls": s.tls(values{"insecure_skip_verify": boolean(true)})} }, attribute: "tls"},
-		"missing CA":              {config: func(s *server) values { return values{"endpoint": str(secure), "tls": s.tls(values{"ca_cert_file": str("/nonexistent/ca.pem")})} }, attribute: "tls.ca_cert_file", says: "/nonexistent/ca.pem"},
-		"two CAs":                 {config: func(s *server) values { return values{"endpoint": str(secure), "tls": s.tls(values{"ca_cert_file": str("a"), "ca_cert_pem": str("b")})} }, attribute: "tls.ca_cert_file", says: "not both"},
-		"key without certificate": {config: func(s *server) values { return values{"endpoint": str(secure), "tls": s.tls(values{"client_key_pem": str(key)})} }, attribute: "tls.client_key_pem"},
-		"key that is none":        {config: func(s *server) values { return values{"endpoint": str(secure), "tls": s.tls(values{"client_key_pem": str(canary)})} }, attribute: "tls.client_key_pem"},
-		"empty PEM":               {config: func(s *server) values { return values{"endpoint": str(secure), "tls": s.tls(values{"ca_cert_pem": str("")})} }, attribute: "tls.ca_cert_pem"},
-		"bad insecure variable":   {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envInsecure: "maybe"}, attribute: "tls.insecure_skip_verify", says: envInsecure},
+		"no endpoint":           {attribute: "endpoint", says: envEndpoint},
+		"empty endpoint":        {config: func(*server) values { return values{"endpoint": str("")} }, attribute: "endpoint"},
+		"bad endpoint":          {config: func(*server) values { return values{"endpoint": str("gateway:17670")} }, attribute: "endpoint", says: "https://"},
+		"bad endpoint variable": {env: map[string]string{envEndpoint: "gateway:17670"}, attribute: "endpoint", says: envEndpoint},
+		"password in endpoint":  {config: func(*server) values { return values{"endpoint": str("https://a:" + canary + "@b")} }, attribute: "endpoint"},
+		"empty token":           {config: func(*server) values { return values{"endpoint": str(secure), "token": str("")} }, attribute: "token"},
+		"token with line end":   {config: func(*server) values { return values{"endpoint": str(secure), "token": str(canary + "\n")} }, attribute: "token", says: "trimspace"},
+		"token in plaintext": {config: func(*server) values {
+			return values{"endpoint": str("http://gateway.example.com"), "token": str(canary)}
+		}, attribute: "token"},
+		"token variable, no TLS": {config: func(*server) values { return values{"endpoint": str("http://gateway.example.com")} }, env: map[string]string{envToken: canary}, attribute: "token", says: envToken},
+		"bad workspace":          {config: func(*server) values { return values{"endpoint": str(secure), "workspace": str("Team_A")} }, attribute: "workspace"},
+		"bad workspace variable": {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envWorkspace: "Team_A"}, attribute: "workspace", says: envWorkspace},
+		"bad timeout":            {config: func(*server) values { return values{"endpoint": str(secure), "request_timeout": str("30")} }, attribute: "request_timeout"},
+		"no time":                {config: func(*server) values { return values{"endpoint": str(secure), "request_timeout": str("0s")} }, attribute: "request_timeout"},
+		"bad mismatch":           {config: func(*server) values { return values{"endpoint": str(secure), "on_identity_mismatch": str("ignore")} }, attribute: "on_identity_mismatch"},
+		"tls in plaintext": {config: func(s *server) values {
+			return values{"endpoint": str("http://127.0.0.1"), "tls": s.tls(values{"insecure_skip_verify": boolean(true)})}
+		}, attribute: "tls"},
+		"missing CA": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "tls": s.tls(values{"ca_cert_file": str("/nonexistent/ca.pem")})}
+		}, attribute: "tls.ca_cert_file", says: "/nonexistent/ca.pem"},
+		"two CAs": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "tls": s.tls(values{"ca_cert_file": str("a"), "ca_cert_pem": str("b")})}
+		}, attribute: "tls.ca_cert_file", says: "not both"},
+		"key without certificate": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "tls": s.tls(values{"client_key_pem": str(key)})}
+		}, attribute: "tls.client_key_pem"},
+		"key that is none": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "tls": s.tls(values{"client_key_pem": str(canary)})}
+		}, attribute: "tls.client_key_pem"},
+		"empty PEM": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "tls": s.tls(values{"ca_cert_pem": str("")})}
+		}, attribute: "tls.ca_cert_pem"},
+		"bad insecure variable": {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envInsecure: "maybe"}, attribute: "tls.insecure_skip_verify", says: envInsecure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)

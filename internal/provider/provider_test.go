@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"google.golang.org/grpc"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
@@ -64,35 +62,14 @@ func destroyed(g *gatewaytest.Gateway) resource.TestCheckFunc {
 		if err != nil {
 			return err
 		}
-		for _, rs := range s.RootModule().Resources {
+		for address, rs := range s.RootModule().Resources {
 			for _, sb := range list.GetSandboxes() {
-				if rs.Type == "openshell_sandbox" && rs.Primary.ID == sb.GetMetadata().GetId() {
+				if strings.HasPrefix(address, "openshell_sandbox.") && rs.Primary.ID == sb.GetMetadata().GetId() {
 					return fmt.Errorf("sandbox %s is still there: %v", rs.Primary.ID, sb)
 				}
 			}
 		}
 		return nil
-	}
-}
-
-// wrapped matches a text that the command line may break anywhere between words.
-func wrapped(text string) *regexp.Regexp {
-	words := strings.Fields(text)
-	for i := range words {
-		words[i] = regexp.QuoteMeta(words[i])
-	}
-	return regexp.MustCompile(strings.Join(words, `[\s│]+`))
-}
-
-// answering makes calls of a method, by the end of its name, go to fn first.
-func answering(method string, fn func(ctx context.Context, req any) error) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if strings.HasSuffix(info.FullMethod, method) {
-			if err := fn(ctx, req); err != nil {
-				return nil, err
-			}
-		}
-		return handle(ctx, req)
 	}
 }
 
@@ -104,4 +81,9 @@ func idOf(t *testing.T, g *gatewaytest.Gateway, name string) string {
 		t.Fatalf("there is no sandbox %s", name)
 	}
 	return sb.GetMetadata().GetId()
+}
+
+// importID gives an import id that is known only once the sandbox is.
+func importID(id func() string) resource.ImportStateIdFunc {
+	return func(*terraform.State) (string, error) { return id(), nil }
 }

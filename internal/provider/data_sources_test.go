@@ -1,0 +1,79 @@
+package provider_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+)
+
+func TestSandboxDataSource(t *testing.T) {
+	t.Parallel()
+	const data = "data.openshell_sandbox.this"
+	g := gatewaytest.Start(t)
+	sb := g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
+		r.Labels = map[string]string{"team": "a", "openshell-iac/managed-by": "terraform"}
+		r.Spec.Environment = map[string]string{"SECRET": "environment-canary"}
+		r.Spec.Command = []string{"sleep", "1"}
+	}))
+	id := sb.GetMetadata().GetId()
+	is := func(attribute string, check knownvalue.Check) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue(data, tfjsonpath.New(attribute), check)
+	}
+	config := func(more string) string {
+		return with(g, "data \"openshell_sandbox\" \"this\" {\n  name = \"web\"\n  "+more+"\n}\n")
+	}
+	unit(t, g,
+		resource.TestStep{Config: config(""), ConfigStateChecks: []statecheck.StateCheck{
+			is("id", text(id)), is("workspace", text("default")), is("workspace_id", knownvalue.StringFunc(isUUID)), is("phase", text("ready")),
+			is("labels", knownvalue.MapExact(map[string]knownvalue.Check{"team": text("a")})), is("annotations", knownvalue.Null()),
+			is("command", knownvalue.ListExact([]knownvalue.Check{text("sleep"), text("1")})), is("tty", knownvalue.Bool(false)),
+			is("restart_policy", text("never")), is("image", knownvalue.NotNull()), is("created_time", knownvalue.NotNull()), is("exit_code", knownvalue.Null()),
+			is("resource_version", knownvalue.NotNull()), is("conditions", knownvalue.NotNull()),
+		}},
+		resource.TestStep{Config: config(fmt.Sprintf("id = %q", id)), PlanOnly: true},
+		resource.TestStep{Config: config(`id = "0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0009"`), ExpectError: regexp.MustCompile(`belongs to another sandbox`)},
+		resource.TestStep{Config: config(`id = "web"`), ExpectError: regexp.MustCompile(`must be a UUID`)},
+		resource.TestStep{Config: config(`workspace = "elsewhere"`), ExpectError: regexp.MustCompile(`could not be read`)},
+	)
+}
+
+func TestGatewayDataSource(t *testing.T) {
+	t.Parallel()
+	const data = "data.openshell_gateway.this"
+	for name, tc := range map[string]struct {
+		options   []gatewaytest.Option
+		supported bool
+	}{
+		"aware":   {[]gatewaytest.Option{gatewaytest.WithVersion("0.1.7")}, true},
+		"unaware": {[]gatewaytest.Option{gatewaytest.WithVersion("0.1.7"), gatewaytest.WithoutConditional()}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gatewaytest.Start(t, tc.options...)
+			user := func(attribute string, check knownvalue.Check) statecheck.StateCheck {
+				return statecheck.ExpectKnownValue(data, tfjsonpath.New("current_user").AtMapKey(attribute), check)
+			}
+			unit(t, g, resource.TestStep{Config: with(g, "data \"openshell_gateway\" \"this\" {}\n"), ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(data, tfjsonpath.New("endpoint"), text(g.Endpoint())),
+				statecheck.ExpectKnownValue(data, tfjsonpath.New("version"), text("0.1.7")),
+				statecheck.ExpectKnownValue(data, tfjsonpath.New("conditional_delete"), knownvalue.Bool(tc.supported)),
+				user("subject", text("unauthenticated-local-dev")), user("identity_provider", text("local_dev")),
+				user("scopes", knownvalue.ListExact([]knownvalue.Check{text("openshell:all")})), user("roles", knownvalue.ListSizeExact(2)),
+			}})
+		})
+	}
+}
+
+func TestUnsupportedGateway(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t, gatewaytest.WithVersion("0.0.111"))
+	unit(t, g, resource.TestStep{Config: with(g, "data \"openshell_gateway\" \"this\" {}\n"), ExpectError: regexp.MustCompile(`is version 0\.0\.111`)})
+}
