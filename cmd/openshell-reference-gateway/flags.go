@@ -23,7 +23,7 @@ type flags struct {
 	BindAddress string     `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1" placeholder:"IP"`
 	Port        uint16     `help:"Port to listen on; 0 takes any that is free." env:"OPENSHELL_SERVER_PORT" default:"17670"`
 	LogLevel    slog.Level `help:"Least level of log lines: debug, info, warn or error." env:"OPENSHELL_LOG_LEVEL" default:"info"`
-	DBURL       string     `name:"db-url" help:"Database: sqlite:PATH, or sqlite::memory: for one that ends with the process." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
+	DBURL       string     `name:"db-url" help:"Database: sqlite:PATH, sqlite::memory: for one that ends with the process, or postgres://… for several gateways." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
 
 	TLSCert         string `name:"tls-cert" help:"Certificate of the gateway with its chain (PEM)." env:"OPENSHELL_TLS_CERT" placeholder:"FILE" group:"Access"`
 	TLSKey          string `name:"tls-key" help:"Its key (PEM)." env:"OPENSHELL_TLS_KEY" placeholder:"FILE" group:"Access"`

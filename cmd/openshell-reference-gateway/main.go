@@ -63,7 +63,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (er
 	}
 	cfg.Store, err = gateway.OpenStore(ctx, f.DBURL)
 	if err != nil {
-		return err
+		return fmt.Errorf("--db-url: %w", err)
 	}
 	defer func() { err = errors.Join(err, cfg.Store.Close()) }()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.address())

@@ -2,35 +2,51 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/postgres"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlite"
 )
 
-// OpenStore opens the database at a URL: sqlite:PATH, or sqlite::memory: for one that is gone when it is closed.
-func OpenStore(ctx context.Context, url string) (store.Store, error) {
-	scheme, rest, ok := strings.Cut(url, ":")
-	switch {
-	case !ok || scheme != "sqlite":
-		return nil, fmt.Errorf("the database URL begins with %q; it must be sqlite:PATH or sqlite::memory:", scheme)
-	case rest == "":
-		return nil, fmt.Errorf("the database URL %q names no file; it must be sqlite:PATH or sqlite::memory:", url)
+// OpenStore opens the database at a URL: sqlite:PATH, sqlite::memory: for one that is gone when it is closed, or
+// postgres://…, which several gateways may share. No error repeats a password.
+func OpenStore(ctx context.Context, databaseURL string) (store.Store, error) {
+	scheme, rest, _ := strings.Cut(databaseURL, ":")
+	switch scheme {
+	case "sqlite":
+		if rest == "" {
+			return nil, fmt.Errorf("the database URL %q names no file; it must be sqlite:PATH or sqlite::memory:", databaseURL)
+		}
+		s, err := sqlite.Open(ctx, strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return nil, err // and not a nil pointer in an interface
+		}
+		return s, nil
+	case "postgres", "postgresql":
+		s, err := postgres.Open(ctx, databaseURL)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
-	s, err := sqlite.Open(ctx, strings.TrimPrefix(rest, "//"))
-	if err != nil {
-		return nil, err // and not a nil pointer in an interface
-	}
-	return s, nil
+	return nil, errors.New("the database URL begins with neither sqlite: nor postgres:; " +
+		"it must be sqlite:PATH, sqlite::memory: or postgres://user:password@host:5432/database")
 }
 
 // StoreName is a database URL fit for a log: credentials that it may hold are left out.
-func StoreName(url string) string {
-	if scheme, _, ok := strings.Cut(url, ":"); ok && scheme != "sqlite" {
-		return scheme
+func StoreName(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case strings.HasPrefix(text, "sqlite:"):
+		return text
+	case err != nil:
+		return "postgres"
 	}
-	return url
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // Version is what Health reports for a build: the version of OpenShell that it speaks, then its own.

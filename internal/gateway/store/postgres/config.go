@@ -15,8 +15,10 @@ import (
 const (
 	// defaultConns lets four processes share a server with PostgreSQL's own limit of 100 connections.
 	defaultConns = 24
-	maxIdleTime  = 5 * time.Minute
-	maxLifetime  = 30 * time.Minute // so that connections find their way to a new address
+	// connectTimeout is how long a host may take to answer, unless the URL says otherwise.
+	connectTimeout = 5 * time.Second
+	maxIdleTime    = 5 * time.Minute
+	maxLifetime    = 30 * time.Minute // so that connections find their way to a new address
 )
 
 // poolParameter is pgx's name for the number of connections in a URL.
@@ -40,6 +42,8 @@ type config struct {
 	// writers and readers are how many connections transactions and reads may have. They are apart so that reads do not
 	// wait behind transactions that wait for a row.
 	writers, readers int
+	// patience is how long a call is tried again.
+	patience time.Duration
 }
 
 // parse reads a URL. pgx is not to describe what is wrong with it where it could repeat a password.
@@ -71,10 +75,13 @@ func parse(text string) (config, error) {
 			conn.RuntimeParams[name] = value
 		}
 	}
+	if !u.Query().Has("connect_timeout") {
+		conn.ConnectTimeout = connectTimeout
+	}
 	// Of several hosts, only the one that takes writes shows all that was committed.
 	conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	readers := max(1, conns/3)
-	return config{conn: conn, writers: conns - readers, readers: readers}, nil
+	return config{conn: conn, writers: conns - readers, readers: readers, patience: patience}, nil
 }
 
 // reason is what pgx found wrong, without the URL it was found in.

@@ -23,8 +23,8 @@ import (
 const (
 	// attemptTimeout bounds one run of a transaction or read, the wait for a connection included.
 	attemptTimeout = 15 * time.Second
-	// retryFor bounds how long one is run again and again. A restart of the server takes less, and no lease runs out.
-	retryFor = 10 * time.Second
+	// patience bounds how long one is run again and again. A restart of the server takes less, and no lease runs out.
+	patience = 10 * time.Second
 	// firstPause and longestPause are between two runs.
 	firstPause   = 5 * time.Millisecond
 	longestPause = 500 * time.Millisecond
@@ -72,12 +72,13 @@ func open(ctx context.Context, cfg config) (*sqlstore.Store, error) {
 }
 
 func start(ctx context.Context, cfg config) (*sqlstore.Store, error) {
-	if err := again(ctx, func(ctx context.Context) error { return prepare(ctx, cfg) }); err != nil {
+	if err := again(ctx, cfg.patience, func(ctx context.Context) error { return prepare(ctx, cfg) }); err != nil {
 		return nil, err
 	}
 	e := &engine{
-		writer: pool(connect(cfg.session(nil)), cfg.writers),
-		reader: pool(stdlib.OpenDB(*cfg.session(readOnly)), cfg.readers),
+		writer:   pool(connect(cfg.session(nil), cfg.patience), cfg.writers),
+		reader:   pool(openReader(cfg), cfg.readers),
+		patience: cfg.patience,
 	}
 	s, err := sqlstore.Open(ctx, e, dialect)
 	if err != nil {
@@ -85,6 +86,8 @@ func start(ctx context.Context, cfg config) (*sqlstore.Store, error) {
 	}
 	return s, nil
 }
+
+func openReader(cfg config) *sql.DB { return stdlib.OpenDB(*cfg.session(readOnly)) }
 
 // prepare checks the server and migrates the schema, on connections of its own: a step may take longer than a call.
 func prepare(ctx context.Context, cfg config) error {
@@ -127,6 +130,7 @@ func pool(db *sql.DB, size int) *sql.DB {
 // engine implements [sqlstore.Engine].
 type engine struct {
 	writer, reader *sql.DB
+	patience       time.Duration
 
 	mu     sync.RWMutex // read-locked while the database is in use
 	closed bool
@@ -152,7 +156,7 @@ func (e *engine) use(ctx context.Context, fn func(ctx context.Context) error) er
 	if e.closed {
 		return errClosed
 	}
-	return again(ctx, func(ctx context.Context) error {
+	return again(ctx, e.patience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
 		return fn(ctx)
@@ -179,8 +183,8 @@ func transaction(ctx context.Context, db *sql.DB, fn func(ctx context.Context, t
 }
 
 // again runs fn until it succeeds or fails for a reason that will not pass, for a limited time.
-func again(ctx context.Context, fn func(ctx context.Context) error) error {
-	pauses := retry.WithMaxDuration(retryFor, retry.WithJitterPercent(50,
+func again(ctx context.Context, patience time.Duration, fn func(ctx context.Context) error) error {
+	pauses := retry.WithMaxDuration(patience, retry.WithJitterPercent(50,
 		retry.WithCappedDuration(longestPause, retry.NewExponential(firstPause))))
 	return retry.Do(ctx, pauses, func(ctx context.Context) error {
 		err := fn(ctx)

@@ -21,13 +21,14 @@ const commandTimeout = 10 * time.Second
 // connect opens a database whose transactions are either committed or not: when the connection is lost while a COMMIT is
 // under way, the server is asked on another one what became of it. To run the transaction again without knowing would be
 // no way out: a sandbox that was made and deleted since would come back, and a change would meet its own new version.
-func connect(cfg *pgx.ConnConfig) *sql.DB {
-	return sql.OpenDB(connector{Connector: stdlib.GetConnector(*cfg), cfg: cfg})
+func connect(cfg *pgx.ConnConfig, patience time.Duration) *sql.DB {
+	return sql.OpenDB(connector{Connector: stdlib.GetConnector(*cfg), cfg: cfg, patience: patience})
 }
 
 type connector struct {
 	driver.Connector
-	cfg *pgx.ConnConfig
+	cfg      *pgx.ConnConfig
+	patience time.Duration
 }
 
 // Connect implements [driver.Connector].
@@ -44,7 +45,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
-	return &conn{Conn: inner, cfg: c.cfg, life: life}, nil
+	return &conn{Conn: inner, connector: c, life: life}, nil
 }
 
 // lifeQuery is when the server last came up from a crash, or from being a standby; statistics do not survive that, and
@@ -63,8 +64,8 @@ func prepareSession(ctx context.Context, c *pgx.Conn) (life string, err error) {
 // conn is a connection whose transactions know their number.
 type conn struct {
 	*stdlib.Conn
-	cfg  *pgx.ConnConfig
-	life string
+	connector connector
+	life      string
 }
 
 // BeginTx implements [driver.ConnBeginTx]. The options are not looked at: there is one kind of transaction.
@@ -123,10 +124,10 @@ func (t *tx) Commit() error {
 
 // outcome finds out what became of a COMMIT that was cut off by lost.
 func (c *conn) outcome(number string, lost error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*c.connector.patience)
 	defer cancel()
 	var committed bool
-	err := again(ctx, func(ctx context.Context) (err error) {
+	err := again(ctx, c.connector.patience, func(ctx context.Context) (err error) {
 		committed, err = c.ask(ctx, number)
 		return err
 	})
@@ -140,7 +141,7 @@ func (c *conn) outcome(number string, lost error) error {
 }
 
 func (c *conn) ask(ctx context.Context, number string) (committed bool, err error) {
-	other, err := pgx.ConnectConfig(ctx, c.cfg)
+	other, err := pgx.ConnectConfig(ctx, c.connector.cfg)
 	if err != nil {
 		return false, err
 	}

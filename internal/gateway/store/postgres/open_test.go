@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/pgtest"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlstore"
+)
+
+func TestReplicasMayStartAtOnce(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	stores := make([]*sqlstore.Store, 5)
+	var starting sync.WaitGroup
+	for i := range stores {
+		starting.Go(func() {
+			var err error
+			if stores[i], err = Open(t.Context(), url); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	ids := map[string]bool{}
+	for _, s := range stores {
+		if s == nil {
+			continue
+		}
+		w, err := s.Workspace(t.Context(), store.DefaultWorkspace)
+		if err != nil {
+			t.Error(err)
+		}
+		ids[w.ID] = true
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(ids) != 1 {
+		t.Errorf("they see %d workspaces of the name", len(ids))
+	}
+}
+
+// TestNewerSchema adds to the schema what a later version may add, under the feet of one that is at work.
+func TestNewerSchema(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	before := openStore(t, url)
+	ours := create(t, before, "web")
+	exec(t, dial(t, url), `
+		ALTER TABLE sandboxes ADD COLUMN colour TEXT NOT NULL DEFAULT 'none';
+		ALTER TABLE sandboxes ADD COLUMN weight BIGINT;
+		ALTER TABLE workspaces ADD COLUMN colour TEXT NOT NULL DEFAULT 'none';
+		ALTER TABLE sandbox_labels ADD COLUMN colour TEXT;
+		CREATE TABLE later (x INT);
+		CREATE INDEX sandboxes_of_later ON sandboxes (colour);
+		INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
+	for name, s := range map[string]store.Store{"at work": before, "started since": openStore(t, url)} {
+		t.Run(name, func(t *testing.T) {
+			unchanged(t, s, ours)
+			made := create(t, s, strings.ReplaceAll(name, " ", "-"))
+			marked, err := s.ChangeSandbox(t.Context(), named(made.Name), nil, mark)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unchanged(t, s, marked)
+			rows, err := s.ListSandboxes(t.Context(), store.ListQuery{Limit: 10})
+			if err != nil || len(rows) < 2 {
+				t.Errorf("the list is %d rows long: %v", len(rows), err)
+			}
+			if _, err := s.ClaimDue(t.Context(), 1, time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSessions(t *testing.T) {
+	dsn := pgtest.NewDatabase(t)
+	watch := dial(t, dsn)
+	name := query[string](t, watch, "SELECT current_database()")
+	exec(t, watch, "ALTER DATABASE "+name+" SET synchronous_commit = off")
+	exec(t, watch, "ALTER DATABASE "+name+" SET default_transaction_isolation = serializable")
+	cfg := configOf(t, dsn)
+	s := openStore(t, dsn)
+	create(t, s, "web")
+	writer, reader := connect(cfg.session(nil), cfg.patience), pool(openReader(cfg), 1)
+	defer writer.Close()
+	defer reader.Close()
+
+	tx, err := writer.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for setting, want := range map[string]string{
+		"synchronous_commit": "on", "transaction_isolation": "read committed", "transaction_read_only": "off",
+		"statement_timeout": "10s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "10s",
+		"application_name": "openshell-reference-gateway",
+	} {
+		var got string
+		if err := tx.QueryRowContext(t.Context(), "SELECT current_setting($1)", setting).Scan(&got); err != nil || got != want {
+			t.Errorf("%s of a transaction is %s, %v, want %s", setting, got, err, want)
+		}
+	}
+	if _, err := reader.ExecContext(t.Context(), "DELETE FROM sandboxes"); err == nil {
+		t.Error("a connection for reads can delete")
+	}
+}
+
+// TestStrongerSynchronousCommitIsKept: what the server is told to wait for besides its own disk is not ours to give up.
+func TestStrongerSynchronousCommitIsKept(t *testing.T) {
+	dsn := pgtest.NewDatabase(t)
+	watch := dial(t, dsn)
+	exec(t, watch, "ALTER DATABASE "+query[string](t, watch, "SELECT current_database()")+" SET synchronous_commit = remote_apply")
+	cfg := configOf(t, dsn)
+	writer := connect(cfg.session(nil), cfg.patience)
+	defer writer.Close()
+	var got string
+	if err := writer.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&got); err != nil || got != "remote_apply" {
+		t.Errorf("synchronous_commit is %s, %v", got, err)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	const password = "hunter2"
+	for text, want := range map[string]string{
+		"postgres://user:" + password + "@host:port/db":                             "percent-encoded",
+		"postgres://user:" + password + "%zz@host/db":                               "percent-encoded",
+		"postgres://user:" + password + "/x@host/db":                                "percent-encoded",
+		"mysql://user:" + password + "@host/db":                                     `scheme "mysql"`,
+		"postgres://user:" + password + "@host/db?target_session_attrs=" + password: "not valid",
+		"postgres://user:" + password + "@host/db?sslmode=maybe":                    "sslmode is invalid",
+		"postgres://user:" + password + "@host/db?pool_max_conns=many":              "pool_max_conns",
+		"postgres://user:" + password + "@host/db?pool_max_conns=1":                 "pool_max_conns",
+		"postgres://user:" + password + "@host/db?sslrootcert=/no/such/file":        "/no/such/file",
+	} {
+		_, err := Open(t.Context(), text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", text, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), password) {
+			t.Errorf("%s: the error repeats the password: %v", text, err)
+		}
+	}
+}
+
+func TestURLParameters(t *testing.T) {
+	cfg, err := parse("postgresql://me@db.example/app?pool_max_conns=10&lock_timeout=1s&connect_timeout=2&sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.writers != 7 || cfg.readers != 3 {
+		t.Errorf("%d connections write and %d read, want 7 and 3", cfg.writers, cfg.readers)
+	}
+	if got := cfg.conn.RuntimeParams["lock_timeout"]; got != "1s" {
+		t.Errorf("lock_timeout is %s, want that of the URL", got)
+	}
+	if got := cfg.conn.RuntimeParams["statement_timeout"]; got != "10s" {
+		t.Errorf("statement_timeout is %s, want the default", got)
+	}
+	if _, sent := cfg.conn.RuntimeParams["pool_max_conns"]; sent {
+		t.Error("the server would be sent pool_max_conns")
+	}
+	if cfg.conn.ConnectTimeout != 2*time.Second {
+		t.Errorf("connect_timeout is %s", cfg.conn.ConnectTimeout)
+	}
+}
+
+func TestOpenNamesTheDatabaseAndWhatIsWrong(t *testing.T) {
+	server := pgtest.NewDatabase(t)
+	admin := dial(t, server)
+	exec(t, admin, "CREATE DATABASE latin ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
+	t.Cleanup(func() {
+		if _, err := admin.Exec(context.Background(), "DROP DATABASE latin WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	for path, want := range map[string][]string{
+		"/latin":   {`"latin"`, "SQL_ASCII", "ENCODING 'UTF8'"},
+		"/nowhere": {`"nowhere"`, "does not exist"},
+	} {
+		u, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = path
+		u.User = url.UserPassword("postgres", "hunter2")
+		_, err = Open(t.Context(), u.String())
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %q in it", path, err, part)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error repeats the password: %v", path, err)
+		}
+	}
+}
+
+func TestOpenHonoursItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, pgtest.NewDatabase(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open answered %v", err)
+	}
+}
