@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -37,6 +38,9 @@ func newClient(conn grpc.ClientConnInterface, workspace string) *client {
 		workspace:   &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: workspace}},
 	}
 }
+
+// refusalText is the driver's when it was asked to refuse deletes. INTERNAL says no more.
+const refusalText = "asked to refuse"
 
 // pace is how long the simulated driver takes for a new sandbox.
 type pace struct{ create, ready, remove time.Duration }
@@ -89,7 +93,7 @@ func (c *client) create(name string, call Call, p pace) *openshellv1.CreateSandb
 		"delete_after": structpb.NewStringValue(p.remove.String()),
 	}
 	if call.RefusesDelete {
-		steer["delete_error"] = structpb.NewStringValue("asked to refuse")
+		steer["delete_error"] = structpb.NewStringValue(refusalText)
 	}
 	block := structpb.NewStructValue(&structpb.Struct{Fields: steer})
 	return &openshellv1.CreateSandboxRequest{
@@ -154,15 +158,14 @@ func refusal(call Call, err error) Answer {
 	case errors.As(typed, &pending):
 		answer.Outcome = Pending
 	default:
-		answer.Outcome = plainRefusal(call, status.Code(err))
+		answer.Outcome = plainRefusal(call, status.Convert(err))
 	}
 	return answer
 }
 
-// plainRefusal reads the code of an error without details that we know.
-func plainRefusal(call Call, code codes.Code) Outcome {
-	change := call.Kind == Delete || call.Kind == Stop || call.Kind == Start
-	switch {
+// plainRefusal reads an error without details that we know.
+func plainRefusal(call Call, s *status.Status) Outcome {
+	switch code := s.Code(); {
 	case code == codes.DeadlineExceeded || code == codes.Canceled || code == codes.Unavailable:
 		return Unknown
 	case code == codes.NotFound && call.Kind != Create:
@@ -171,10 +174,12 @@ func plainRefusal(call Call, code codes.Code) Outcome {
 		return AlreadyExists
 	case code == codes.FailedPrecondition && call.Kind == Delete && call.ExpectID == "":
 		return Pending
-	case code == codes.FailedPrecondition && change && call.Kind != Delete:
+	case code == codes.FailedPrecondition && (call.Kind == Stop || call.Kind == Start):
 		return WrongPhase
-	case code == codes.Internal && call.Kind == Delete:
+	case code == codes.Internal && call.Kind == Delete && strings.Contains(s.Message(), refusalText):
 		return DriverRefused
+	case code == codes.Internal:
+		return Internal
 	}
 	return Unexpected
 }

@@ -45,6 +45,8 @@ const (
 	Unknown Outcome = "unknown"
 	// Unexpected: an answer that nothing explains. The model has no place for it.
 	Unexpected Outcome = "unexpected"
+	// Internal: the gateway failed. Nothing explains that either.
+	Internal Outcome = "internal"
 
 	OK            Outcome = "ok" // with a sandbox
 	Accepted      Outcome = "accepted"
@@ -123,7 +125,7 @@ func (o Operation) String() string {
 	if s := o.Answer.Sandbox; s != nil {
 		fmt.Fprintf(&b, " %s v%d %s", short(s.ID), s.Version, strings.TrimPrefix(s.Phase.String(), "SANDBOX_PHASE_"))
 	}
-	if o.Answer.Outcome == Unexpected || o.Answer.Outcome == DriverRefused {
+	if o.Answer.Text != "" && (o.Answer.Outcome == Unexpected || o.Answer.Outcome == Internal || o.Answer.Outcome == DriverRefused) {
 		fmt.Fprintf(&b, " (%s)", o.Answer.Text)
 	}
 	return b.String()

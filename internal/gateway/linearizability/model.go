@@ -123,28 +123,53 @@ func (e event) create(s state) []state {
 func (e event) change(s state) []state {
 	matches := s.phase != absent && (e.expect == 0 || e.expect == s.id)
 	after, allowed := e.effect(s)
-	switch e.outcome {
-	case Unknown:
-		if matches && allowed {
-			return []state{s, after}
-		}
+	switch {
+	case e.outcome == Unknown && matches && allowed:
+		return []state{s, after}
+	case e.outcome == Unknown:
 		return []state{s}
-	case NotFound, AlreadyAbsent:
-		return only(s, s.phase == absent)
-	case Mismatch:
-		return only(s, s.phase != absent && !matches && s.id == e.id)
-	case VersionConflict: // a sandbox that is being deleted answers a delete at every version
-		return only(s, matches && e.expect != 0 && !(e.kind == Delete && s.phase == deleting))
-	case Pending:
-		return only(s, matches && e.kind == Delete && s.phase.pending())
-	case WrongPhase:
-		return only(s, matches && e.kind != Delete && !allowed)
-	case OK, Accepted:
-		return only(after, matches && allowed && s.id == e.id)
-	case DriverRefused:
-		return only(after, matches && allowed && s.refuses && s.phase != deleting)
+	case !matches:
+		return only(s, e.refusedUnmatched(s))
+	case e.refusedMatched(s, allowed):
+		return []state{s}
 	}
-	return nil
+	return only(after, allowed && e.succeeded(s))
+}
+
+// refusedUnmatched reports whether the answer is that to a call whose precondition does not hold in s, or that finds
+// nothing there.
+func (e event) refusedUnmatched(s state) bool {
+	switch e.outcome {
+	case NotFound, AlreadyAbsent:
+		return s.phase == absent
+	case Mismatch:
+		return s.phase != absent && s.id == e.id
+	}
+	return false
+}
+
+// refusedMatched reports whether the answer is a refusal for another reason than the id.
+func (e event) refusedMatched(s state, allowed bool) bool {
+	switch e.outcome {
+	case VersionConflict: // a sandbox that is being deleted answers a delete at every version
+		return e.expect != 0 && !(e.kind == Delete && s.phase == deleting)
+	case Pending:
+		return e.kind == Delete && s.phase.pending()
+	case WrongPhase:
+		return e.kind != Delete && !allowed
+	}
+	return false
+}
+
+// succeeded reports whether the answer is that to a call which took effect in s.
+func (e event) succeeded(s state) bool {
+	switch e.outcome {
+	case OK, Accepted:
+		return s.id == e.id
+	case DriverRefused: // undone later
+		return s.refuses && s.phase != deleting
+	}
+	return false
 }
 
 // effect is what the call does to a sandbox that the precondition lets it reach; false when its phase is refused.

@@ -40,15 +40,15 @@ type Violation struct {
 	After   time.Duration
 }
 
-// Prove runs clients until ctx ends, enough says so of what there is, or a history cannot be explained.
-func Prove(ctx context.Context, config Config, enough func(Stats) bool) (Stats, *Violation) {
+// Prove has runs go on at the same time until ctx ends, enough says so of what there is, or a history cannot be explained.
+func Prove(ctx context.Context, enough func(Stats) bool, configs ...Config) (Stats, *Violation) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()
 	var mu sync.Mutex
 	stats := Stats{Outcomes: map[string]int{}}
 	var violation *Violation
-	Run(ctx, config, func(h History) {
+	complete := func(h History) {
 		start := time.Now()
 		verdict := Check(h)
 		took := time.Since(start)
@@ -61,7 +61,12 @@ func Prove(ctx context.Context, config Config, enough func(Stats) bool) (Stats, 
 		if violation != nil || enough(stats) {
 			cancel()
 		}
-	})
+	}
+	var runs sync.WaitGroup
+	for _, config := range configs {
+		runs.Go(func() { Run(ctx, config, complete) })
+	}
+	runs.Wait()
 	return stats, violation
 }
 

@@ -27,10 +27,14 @@ type Config struct {
 	Seed uint64
 	// Conns lead to the gateways. Clients are spread over them.
 	Conns []grpc.ClientConnInterface
-	// Workspace must exist and hold no sandbox named lin-….
-	Workspace string
-	// Clients call at the same time, on Names names.
+	// Workspace must exist and hold no sandbox whose name begins with Prefix.
+	Workspace, Prefix string
+	// Clients call at the same time, on Names names, each of them after a Pause.
 	Clients, Names int
+	Pause          time.Duration
+	// InternalIsUnknown takes an INTERNAL error for an unknown outcome instead of a failure of its own, so that only what
+	// the gateways did counts.
+	InternalIsUnknown bool
 }
 
 // Run has clients work on the gateways until ctx ends, and hands over every history, perhaps several at a time. After
@@ -81,7 +85,7 @@ type subject struct {
 func (r *run) newSubject() *subject {
 	r.names++
 	return &subject{
-		history: History{Seed: r.Seed, Workspace: r.Workspace, Name: fmt.Sprintf("lin-%d", r.names)},
+		history: History{Seed: r.Seed, Workspace: r.Workspace, Name: fmt.Sprintf("%s%d", r.Prefix, r.names)},
 		free:    true, calm: r.names%4 == 0,
 	}
 }
@@ -91,18 +95,36 @@ func (r *run) newSubject() *subject {
 func (r *run) client(ctx context.Context, number int) {
 	c := newClient(r.Conns[number%len(r.Conns)], r.Workspace)
 	rng := r.random(number)
-	for ctx.Err() == nil {
+	for r.pause(ctx) {
 		s, request := r.begin(rng)
 		o := Operation{Client: number, Call: request.call, Invoked: r.clock()}
 		callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.timeout)
 		o.Answer = c.do(callCtx, s.history.Name, request.call, request.pace)
 		cancel()
+		if o.Answer.Outcome == Internal && r.InternalIsUnknown {
+			o.Answer.Outcome = Unknown
+		}
 		o.Answered = r.clock()
 		r.end(s, o, request)
 		if o.Answer.Outcome == Unknown {
 			number = r.successor()
 			rng = r.random(number)
 		}
+	}
+}
+
+// pause reports whether to go on.
+func (r *run) pause(ctx context.Context) bool {
+	if r.Pause == 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(r.Pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
