@@ -80,7 +80,7 @@ func run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		s := stage{narrator: n, dir: dir, gatewayBinary: gateway}
+		s := stage{narrator: n, dir: dir, gatewayBinary: gateway, cli: clis[0]}
 		s.workingDir, err = cli.New(filepath.Join(dir, "terraform"), cli.Options{CLI: clis[0], Provider: provider})
 		if err != nil {
 			return err

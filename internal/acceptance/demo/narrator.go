@@ -25,8 +25,8 @@ func (n *narrator) step(text string) {
 	fmt.Fprintf(n.out, "\n%2d. %s\n", n.steps, text)
 }
 
-// command shows what somebody would type.
-func (n *narrator) command(text string) { n.paragraph("    $ ", text) }
+// typed shows what somebody would type.
+func (n *narrator) typed(text string) { n.paragraph("    $ ", text) }
 
 func (n *narrator) fact(format string, args ...any) {
 	n.paragraph("    ", fmt.Sprintf(format, args...))

@@ -33,8 +33,12 @@ type stage struct {
 	*narrator
 	dir           string
 	gatewayBinary string
+	cli           cli.CLI
 	workingDir    *cli.WorkingDir
 }
+
+// command shows a command of the command line.
+func (s *stage) command(args string) { s.typed(string(s.cli.Product) + " " + args) }
 
 // outcome is what the saved destroy plan led to.
 type outcome struct {
@@ -52,7 +56,7 @@ func (s *stage) tell(ctx context.Context, c chapter) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
-	s.command(strings.Join(append([]string{"openshell-reference-gateway", "--disable-tls"}, c.flags...), " "))
+	s.typed(strings.Join(append([]string{"openshell-reference-gateway", "--disable-tls"}, c.flags...), " "))
 	s.fact("It listens at %s.", g.endpoint)
 	other := secondClient{api: g.api()}
 
@@ -65,7 +69,7 @@ func (s *stage) tell(ctx context.Context, c chapter) (err error) {
 	}
 
 	s.step("Apply the destroy plan that was saved before all that")
-	s.command("terraform apply " + plan)
+	s.command("apply " + plan)
 	o.result = s.workingDir.Apply(ctx, plan)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -99,7 +103,7 @@ func (s *stage) make(ctx context.Context, endpoint string) (id string, err error
 	if err := s.workingDir.Write("terraform.tfvars", fmt.Sprintf("endpoint = %q\n", endpoint)); err != nil {
 		return "", err
 	}
-	s.command("terraform apply    # examples/quickstart")
+	s.command("apply    # examples/quickstart")
 	if err := s.workingDir.Apply(ctx, "").Err(); err != nil {
 		return "", err
 	}
@@ -109,7 +113,7 @@ func (s *stage) make(ctx context.Context, endpoint string) (id string, err error
 	s.fact("The state holds the id %s.", id)
 
 	s.step("Save a plan that destroys it, to be applied later")
-	s.command("terraform plan -destroy -out=" + plan)
+	s.command("plan -destroy -out=" + plan)
 	return id, s.workingDir.Plan(ctx, plan, "-destroy").Err()
 }
 
