@@ -29,9 +29,16 @@ func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "OPENSHELL_") {
-			t.Setenv(name, "")
-			os.Unsetenv(name)
+			unset(t, name)
 		}
+	}
+}
+
+func unset(t *testing.T, name string) {
+	t.Helper()
+	t.Setenv(name, "") // so that it is as before when the test ends
+	if err := os.Unsetenv(name); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -246,12 +253,12 @@ func TestConfigFile(t *testing.T) {
 	if f := parsed("--config", path); f.Port != 2222 || f.BindAddress != "::1" {
 		t.Errorf("a variable gives way: %+v", f)
 	}
-	os.Unsetenv("OPENSHELL_SERVER_PORT")
+	unset(t, "OPENSHELL_SERVER_PORT")
 	t.Setenv("OPENSHELL_GATEWAY_CONFIG", path)
 	if f := parsed(); f.Port != 1111 {
 		t.Errorf("the file that a variable names: %+v", f)
 	}
-	os.Unsetenv("OPENSHELL_GATEWAY_CONFIG")
+	unset(t, "OPENSHELL_GATEWAY_CONFIG")
 
 	for want, text := range map[string]string{
 		`unknown key "prot"`: "prot = 1", `unknown key "config"`: "config = \"x\"", `unknown key "gateway"`: "[gateway]\nport = 1",

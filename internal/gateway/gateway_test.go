@@ -219,7 +219,7 @@ func TestMessageLimit(t *testing.T) {
 	ask := func(size int) error {
 		req := &openshellv1.GetSandboxRequest{WorkspaceScope: gatewaytest.Default()}
 		req.Name = strings.Repeat("x", size)
-		req.Name = req.Name[:2*size-proto.Size(req)]
+		req.Name = strings.Repeat("x", 2*size-proto.Size(req))
 		if proto.Size(req) != size {
 			t.Fatalf("%d bytes, not %d", proto.Size(req), size)
 		}

@@ -19,7 +19,7 @@ func OpenStore(ctx context.Context, databaseURL string) (store.Store, error) {
 	switch scheme {
 	case "sqlite":
 		if rest == "" {
-			return nil, fmt.Errorf("the database URL %q names no file; it must be sqlite:PATH or sqlite::memory:", databaseURL)
+			return nil, fmt.Errorf("the database URL %q names no file; it must be sqlite:PATH, or sqlite::memory: for one that ends with the process", databaseURL)
 		}
 		s, err := sqlite.Open(ctx, strings.TrimPrefix(rest, "//"))
 		if err != nil {

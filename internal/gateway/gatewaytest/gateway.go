@@ -96,7 +96,13 @@ func (g *Gateway) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.opts.port = listener.Addr().(*net.TCPAddr).Port
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err == nil {
+		g.opts.port, err = strconv.Atoi(port)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := gateway.Config{
 		Store:               g.store,
 		Version:             g.opts.version,
@@ -136,7 +142,7 @@ func (g *Gateway) Stop(t testing.TB) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	g.stop(t, ctx)
+	g.stop(ctx, t)
 }
 
 // Kill breaks off whatever is under way. Other than SIGKILL, it lets the database close.
@@ -144,10 +150,10 @@ func (g *Gateway) Kill(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	g.stop(t, ctx)
+	g.stop(ctx, t)
 }
 
-func (g *Gateway) stop(t testing.TB, ctx context.Context) {
+func (g *Gateway) stop(ctx context.Context, t testing.TB) {
 	t.Helper()
 	g.gateway.Shutdown(ctx)
 	if err := <-g.served; err != nil {

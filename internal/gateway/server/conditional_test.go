@@ -196,7 +196,8 @@ func TestConditionalStopAndStart(t *testing.T) {
 	a := g.MustCreate(t, "web")
 	stop, start := conditionalCalls["stop"], conditionalCalls["start"]
 	phase := func(m proto.Message) openshellv1.SandboxPhase {
-		return m.(*openshellv1.SandboxResponse).GetSandbox().GetStatus().GetPhase()
+		reply, _ := m.(*openshellv1.SandboxResponse)
+		return reply.GetSandbox().GetStatus().GetPhase()
 	}
 	got, err := stop(t, g, "web", gatewaytest.Default(), expect(id(a), a.GetMetadata().GetResourceVersion()))
 	if err != nil || phase(got) != stopped {

@@ -102,19 +102,20 @@ func fillIn(req *openshellv1.CreateSandboxRequest) lifecycle.Draft {
 	if draft.Name == "" {
 		draft.Name = inventName()
 	}
-	if draft.Spec.Template == nil {
-		draft.Spec.Template = &openshellv1.SandboxTemplate{}
+	spec := draft.Spec
+	if spec.GetTemplate() == nil {
+		spec.Template = &openshellv1.SandboxTemplate{}
 	}
-	if draft.Spec.Template.Image == "" {
-		draft.Spec.Template.Image = DefaultImage
+	if spec.GetTemplate().GetImage() == "" {
+		spec.Template.Image = DefaultImage
 	}
-	if draft.Spec.RestartPolicy == openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_UNSPECIFIED {
-		draft.Spec.RestartPolicy = openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_NEVER
+	if spec.GetRestartPolicy() == openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_UNSPECIFIED {
+		spec.RestartPolicy = openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_NEVER
 	}
-	if len(draft.Spec.Command) == 0 {
-		draft.Spec.Tty = true
+	if len(spec.GetCommand()) == 0 {
+		spec.Tty = true
 	}
-	draft.Spec.ProviderAttachmentEpoch = uuid.NewString()
+	spec.ProviderAttachmentEpoch = uuid.NewString()
 	return draft
 }
 

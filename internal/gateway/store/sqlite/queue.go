@@ -165,11 +165,19 @@ func (q *queue) execute(tx *sql.Tx, r *request) error {
 	r.run(tx)
 	if r.err != nil || r.panic != nil {
 		if _, err := tx.Stmt(q.rollback).Exec(); err != nil { // the whole transaction is lost, as on a full disk
-			return fmt.Errorf("%w, after: %v", err, r.err)
+			return fmt.Errorf("%w, after: %s", err, r.problem()) // which is one request's own, and not an error of all
 		}
 	}
 	_, err := tx.Stmt(q.release).Exec()
 	return err
+}
+
+// problem is why a request failed.
+func (r *request) problem() string {
+	if r.panic != nil {
+		return fmt.Sprint(r.panic)
+	}
+	return r.err.Error()
 }
 
 func (r *request) run(tx *sql.Tx) {

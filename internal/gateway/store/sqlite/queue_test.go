@@ -57,6 +57,9 @@ func wantNotes(t *testing.T, q *queue, want ...int) {
 		}
 		got = append(got, n)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("notes %v, want %v", got, want)
 	}
@@ -85,7 +88,7 @@ func batch(t *testing.T, q *queue, requests ...func(context.Context, *sql.Tx) er
 		synctest.Wait() // they come in order
 	}
 	close(goOn)
-	<-first
+	_ = <-first // it shares the fate of all
 	var all []error
 	for _, err := range errs {
 		all = append(all, <-err)
@@ -127,7 +130,7 @@ func TestNoAnswerBeforeTheCommit(t *testing.T) {
 				go func() {
 					_ = q.do(t.Context(), func(context.Context, *sql.Tx) error { <-goOn; return nil })
 				}()
-				time.Sleep(time.Millisecond) // which passes once the other waits
+				<-time.After(time.Millisecond) // which is over once the other waits
 				return insert(1)(ctx, tx)
 			})
 			close(answered)
@@ -238,7 +241,11 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	other, err := connect(path, url.Values{})
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +285,11 @@ func TestEveryConnectionIsSetUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": busyTimeoutMillis}
 	for name, db := range map[string]*sql.DB{"writer": e.writer, "reader": e.reader} {
 		for n := range db.Stats().MaxOpenConnections {

@@ -52,12 +52,12 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// build makes a row whose operation is due an hour from now.
-func build(name string) store.Build {
+// build makes a row named web, whose operation is due an hour from now.
+func build() store.Build {
 	id, operationID := uuid.NewString(), uuid.NewString()
 	return func(now time.Time) store.Sandbox {
 		return store.Sandbox{
-			ID: id, Name: name, Spec: &openshellv1.SandboxSpec{}, Status: &openshellv1.SandboxStatus{},
+			ID: id, Name: "web", Spec: &openshellv1.SandboxSpec{}, Status: &openshellv1.SandboxStatus{},
 			Operation: store.Operation{ID: operationID, Kind: store.OperationDelete, Since: now, DueAt: now.Add(time.Hour)},
 		}
 	}
@@ -69,7 +69,7 @@ func TestPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "new folder", name)
 			s := mustOpen(t, path)
-			created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web"))
+			created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestFilesAreTheOwners(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, filepath.Join(dir, "sub", "a.db"))
 	defer mustClose(t, s)
-	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); err != nil {
+	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build()); err != nil {
 		t.Fatal(err)
 	}
 	files := 0
@@ -124,7 +124,7 @@ func TestOneProcessAFile(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
-	if _, err := first.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); err != nil {
+	if _, err := first.CreateSandbox(t.Context(), store.DefaultWorkspace, build()); err != nil {
 		t.Errorf("the first cannot go on: %v", err)
 	}
 	mustClose(t, first)
@@ -135,7 +135,7 @@ func TestOneProcessAFile(t *testing.T) {
 func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := mustOpen(t, path)
-	created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web"))
+	created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestDatabasesHaveTheirOwnWorkspaceID(t *testing.T) {
 func TestClosed(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "a.db"))
 	mustClose(t, s)
-	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestClosed(t *testing.T) {
 func TestMemoryOutlivesCancelledCalls(t *testing.T) {
 	s := mustOpen(t, sqlite.Memory)
 	defer mustClose(t, s)
-	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build("web")); err != nil {
+	if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 200 {

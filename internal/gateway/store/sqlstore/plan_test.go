@@ -18,7 +18,11 @@ func TestNothingScans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)

@@ -73,12 +73,12 @@ var createCases = map[string]func(*testing.T, store.Store){
 		}
 	},
 	"create under a taken name": func(t *testing.T, s store.Store) {
-		holder := mustCreate(t, s, sandbox("web", labelled(map[string]string{"mine": "yes"})))
+		mustCreate(t, s, sandbox("web", labelled(map[string]string{"mine": "yes"})))
 		for _, phase := range []openshellv1.SandboxPhase{
 			openshellv1.SandboxPhase_SANDBOX_PHASE_READY, openshellv1.SandboxPhase_SANDBOX_PHASE_ERROR, openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING,
 		} {
-			var err error
-			if holder, err = s.ChangeSandbox(testContext(t), named("web"), nil, setPhase(phase)); err != nil {
+			holder, err := s.ChangeSandbox(testContext(t), named("web"), nil, setPhase(phase))
+			if err != nil {
 				t.Fatal(err)
 			}
 			stranger := sandbox("web", labelled(map[string]string{"theirs": "yes"}))
