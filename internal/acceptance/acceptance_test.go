@@ -1,0 +1,236 @@
+// Package acceptance_test runs the real command line with the real provider and gateway, for what shows only there: saved
+// plans, exit codes, warnings, signals and the bytes of the state.
+package acceptance_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	tfjson "github.com/hashicorp/terraform-json"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+)
+
+func TestMain(m *testing.M) { os.Exit(cli.Main(m)) }
+
+const (
+	web         = "openshell_sandbox.web"
+	savedPlan   = "saved.tfplan"
+	conditional = "/openshell.conditional.v1.ConditionalSandboxes/DeleteSandbox"
+)
+
+// stage is a working directory in front of a gateway.
+type stage struct {
+	*cli.WorkingDir
+	t *testing.T
+	g *gatewaytest.Gateway
+	c cli.CLI
+}
+
+// set prepares a working directory with one sandbox, named web, that has the given arguments besides.
+func set(t *testing.T, c cli.CLI, g *gatewaytest.Gateway, arguments ...string) *stage {
+	t.Helper()
+	s := &stage{WorkingDir: cli.InTest(t, c), t: t, g: g, c: c}
+	s.provider(g)
+	s.sandbox(append([]string{`name = "web"`}, arguments...)...)
+	return s
+}
+
+// provider points the provider to a gateway.
+func (s *stage) provider(g *gatewaytest.Gateway, arguments ...string) {
+	s.t.Helper()
+	s.write("provider.tf", fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  endpoint = %q\n  %s\n}\n",
+		cli.Address, g.Endpoint(), strings.Join(arguments, "\n  ")))
+}
+
+// sandbox replaces the configuration of the sandbox.
+func (s *stage) sandbox(arguments ...string) {
+	s.t.Helper()
+	s.write("web.tf", "resource \"openshell_sandbox\" \"web\" {\n  "+strings.Join(arguments, "\n  ")+"\n}\n")
+}
+
+func (s *stage) write(name, content string) {
+	s.t.Helper()
+	if err := s.Write(name, content); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// must ends the test unless the command succeeded without a warning.
+func (s *stage) must(r cli.Result) {
+	s.t.Helper()
+	if err := r.Err(); err != nil || len(r.Diagnostics) > 0 {
+		s.t.Fatalf("%v\n%v", err, r.Diagnostics)
+	}
+}
+
+// up applies, and returns the id that is in the state then.
+func (s *stage) up() string {
+	s.t.Helper()
+	s.must(s.Apply(s.t.Context(), ""))
+	id := s.id()
+	if id == "" {
+		s.t.Fatal("no sandbox in the state")
+	}
+	return id
+}
+
+// resource is the sandbox in the state; nil when there is none.
+func (s *stage) resource() *tfjson.StateResource {
+	s.t.Helper()
+	state, err := s.State(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if state.Values == nil {
+		return nil
+	}
+	i := slices.IndexFunc(state.Values.RootModule.Resources, func(r *tfjson.StateResource) bool { return r.Address == web })
+	if i < 0 {
+		return nil
+	}
+	return state.Values.RootModule.Resources[i]
+}
+
+// id is the sandbox's id in the state; empty when there is none.
+func (s *stage) id() string {
+	s.t.Helper()
+	r := s.resource()
+	if r == nil {
+		return ""
+	}
+	id, _ := r.AttributeValues["id"].(string)
+	return id
+}
+
+// raw is the state file.
+func (s *stage) raw() []byte {
+	s.t.Helper()
+	raw, err := s.RawState()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return raw
+}
+
+// stateIs checks that a command left the state file as it was.
+func (s *stage) stateIs(before []byte) {
+	s.t.Helper()
+	if after := s.raw(); !bytes.Equal(before, after) {
+		s.t.Errorf("the state was changed from\n%s\nto\n%s", before, after)
+	}
+}
+
+// empty checks that a plan has nothing to do and nothing to say.
+func (s *stage) empty() {
+	s.t.Helper()
+	r := s.Plan(s.t.Context(), "")
+	s.must(r)
+	if r.Changed() {
+		s.t.Errorf("the plan is not empty:\n%s", r.Stdout)
+	}
+}
+
+// savedActions are the actions that a saved plan has for the sandbox.
+func (s *stage) savedActions() tfjson.Actions {
+	s.t.Helper()
+	plan, err := s.ShowPlan(s.t.Context(), savedPlan)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, change := range plan.ResourceChanges {
+		if change.Address == web {
+			return change.Change.Actions
+		}
+	}
+	return nil
+}
+
+// expect checks a command's exit code and that one diagnostic of a severity says everything.
+func (s *stage) expect(r cli.Result, exitCode int, severity string, says ...string) {
+	s.t.Helper()
+	if r.ExitCode != exitCode {
+		s.t.Errorf("%v: exit code %d, want %d\n%s%s", r.Args, r.ExitCode, exitCode, r.Stdout, r.Stderr)
+	}
+	for _, d := range r.Diagnostics {
+		missing := d.Severity != severity
+		for _, text := range says {
+			missing = missing || !strings.Contains(d.Summary+"\n"+d.Detail, text)
+		}
+		if !missing {
+			return
+		}
+	}
+	s.t.Errorf("%v: no %s says all of %q in\n%v", r.Args, severity, says, r.Diagnostics)
+}
+
+// unchanged checks by id that a sandbox is just as it was.
+func unchanged(t *testing.T, g *gatewaytest.Gateway, before *openshellv1.Sandbox) {
+	t.Helper()
+	after, ok := g.GetByID(t, before.GetMetadata().GetId())
+	if !ok || !proto.Equal(before, after) {
+		t.Errorf("sandbox %s was\n%v\nand is\n%v", before.GetMetadata().GetId(), before, after)
+	}
+}
+
+// neverByName checks that no unconditional delete was asked for.
+func neverByName(t *testing.T, g *gatewaytest.Gateway) {
+	t.Helper()
+	if calls := g.Calls(openshellv1.OpenShell_DeleteSandbox_FullMethodName); len(calls) > 0 {
+		t.Errorf("deletes by name: %+v", calls)
+	}
+}
+
+// readsOnly checks that nothing that changes anything was asked for.
+func readsOnly(t *testing.T, g *gatewaytest.Gateway) {
+	t.Helper()
+	for _, call := range g.AllCalls() {
+		name := call.Method[strings.LastIndex(call.Method, "/")+1:]
+		if !slices.Contains([]string{"Health", "Check", "GetSandbox", "GetWorkspace", "GetCurrentUser", "ListSandboxes"}, name) {
+			t.Errorf("call %+v", call)
+		}
+	}
+}
+
+// sandboxes are all that the gateway has.
+func sandboxes(t *testing.T, g *gatewaytest.Gateway) []*openshellv1.Sandbox {
+	t.Helper()
+	reply, err := g.OpenShell().ListSandboxes(t.Context(), &openshellv1.ListSandboxesRequest{WorkspaceScope: gatewaytest.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.GetSandboxes()
+}
+
+// before makes something happen in front of every call of a method, by the end of its name. An error replaces the call.
+func before(method string, happens func() error) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if strings.HasSuffix(info.FullMethod, method) {
+			if err := happens(); err != nil {
+				return nil, err
+			}
+		}
+		return handle(ctx, req)
+	}
+}
+
+// refuse makes methods fail, by the end of their names.
+func refuse(code codes.Code, methods ...string) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if slices.ContainsFunc(methods, func(m string) bool { return strings.HasSuffix(info.FullMethod, m) }) {
+			return nil, status.Error(code, "refused in a test")
+		}
+		return handle(ctx, req)
+	}
+}

@@ -1,0 +1,97 @@
+package acceptance_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+)
+
+// ACCEPTED is not gone. A replacement under the same name deletes for twenty seconds and creates then, in one apply.
+func TestSlowDeleteThenCreate(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	s := set(t, cli.Require(t), g, `driver_config = jsonencode({ simulated = { delete_after = "20s" } })`)
+	ours := s.up()
+	s.sandbox(`name = "web"`)
+	start := time.Now()
+	if again := s.up(); again == ours {
+		t.Error("it was not replaced")
+	}
+	if took := time.Since(start); took < 20*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if _, ok := g.GetByID(t, ours); ok || len(sandboxes(t, g)) != 1 {
+		t.Error("the first one is still there")
+	}
+	s.empty()
+}
+
+// A sandbox that never becomes ready is in the state, tainted: however often the apply is repeated there is one, and in
+// the end the right one.
+func TestNeverReady(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	never := []string{`name = "web"`, `driver_config = jsonencode({ simulated = { never_ready = true } })`, `timeouts = { create = "1s" }`}
+	s := set(t, cli.Require(t), g)
+	s.sandbox(never...)
+	var last string
+	for range 2 {
+		r := s.Apply(t.Context(), "")
+		id := s.id()
+		s.expect(r, 1, cli.Error, id, "phase provisioning", "tainted")
+		if id == "" || id == last || !s.resource().Tainted {
+			t.Fatalf("id %q after %q, state\n%s", id, last, s.raw())
+		}
+		if all := sandboxes(t, g); len(all) != 1 || all[0].GetMetadata().GetId() != id {
+			t.Fatalf("the gateway has %v", all)
+		}
+		last = id
+	}
+	s.sandbox(`name = "web"`)
+	good := s.up()
+	if all := sandboxes(t, g); len(all) != 1 || all[0].GetMetadata().GetId() != good || good == last {
+		t.Errorf("the gateway has %v", all)
+	}
+	s.must(s.Destroy(t.Context()))
+	if n := len(sandboxes(t, g)); n != 0 {
+		t.Errorf("%d sandboxes are left", n)
+	}
+}
+
+// An existing sandbox is never taken over, and what it is and the ways out are told.
+func TestTakenName(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	holder := g.MustCreate(t, "web")
+	s := set(t, cli.Require(t), g)
+	r := s.Apply(t.Context(), "")
+	s.expect(r, 1, cli.Error, "ALREADY_EXISTS", holder.GetMetadata().GetId(), "in phase ready", "choose another name", "terraform import")
+	if s.id() != "" {
+		t.Error("it is in the state")
+	}
+	unchanged(t, g, holder)
+	for _, d := range r.Errors() {
+		if d.Attribute != "name" || d.Address != web {
+			t.Errorf("the error is at %s, %s", d.Address, d.Attribute)
+		}
+	}
+}
+
+// What cannot be in the state after a hard kill can be found by its label.
+func TestLabelFindsOrphans(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	g.MustCreate(t, "other")
+	s := set(t, cli.Require(t), g)
+	ours := s.up()
+	reply, err := g.OpenShell().ListSandboxes(t.Context(), &openshellv1.ListSandboxesRequest{
+		WorkspaceScope: gatewaytest.Default(), LabelSelector: client.LabelManagedBy + "=" + client.ManagedByTerraform,
+	})
+	if err != nil || len(reply.GetSandboxes()) != 1 || reply.GetSandboxes()[0].GetMetadata().GetId() != ours {
+		t.Errorf("%v, %v", reply, err)
+	}
+}

@@ -1,0 +1,106 @@
+package acceptance_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+)
+
+// After an import in each form the plan is empty, or an update that needs no call; never a replacement.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	for name, form := range map[string]func(id string) string{
+		"name":                   func(string) string { return "web" },
+		"workspace and name":     func(string) string { return "default/web" },
+		"workspace, name and id": func(id string) string { return "default/web@" + id },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gatewaytest.Start(t)
+			s := set(t, cli.Require(t), g, everything...)
+			ours := s.up()
+			s.must(s.Run(t.Context(), "state", "rm", web))
+			s.must(s.Import(t.Context(), web, form(ours)))
+			if s.id() != ours {
+				t.Errorf("imported %s", s.id())
+			}
+			s.callFree() // running, wait_for and timeouts are Terraform's own
+			s.empty()
+		})
+	}
+}
+
+// callFree applies a plan that must be an update in place, and for which the gateway must not be asked to change anything.
+func (s *stage) callFree() {
+	s.t.Helper()
+	s.g.ResetCalls()
+	s.must(s.Plan(s.t.Context(), savedPlan))
+	if actions := s.savedActions(); !actions.Update() {
+		s.t.Errorf("planned %v", actions)
+	}
+	s.must(s.Apply(s.t.Context(), savedPlan))
+	readsOnly(s.t, s.g)
+}
+
+// A minimal configuration for a minimal sandbox has nothing to update after the import.
+func TestImportMinimal(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	sb := g.MustCreate(t, "web")
+	s := set(t, cli.Require(t), g)
+	s.must(s.Import(t.Context(), web, "web"))
+	s.empty()
+	unchanged(t, g, sb)
+}
+
+// An id that is not that of the sandbox under the name is refused.
+func TestImportRefusesAnotherID(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	s := set(t, cli.Require(t), g)
+	ours := s.up()
+	s.must(s.Run(t.Context(), "state", "rm", web))
+	stranger := g.Replace(t, "web")
+	r := s.Import(t.Context(), web, "default/web@"+ours)
+	if r.ExitCode != 1 || s.id() != "" {
+		t.Errorf("exit code %d, state %q\n%s", r.ExitCode, s.id(), r.Text())
+	}
+	unchanged(t, g, stranger)
+}
+
+// Import by identity, with and without the id; another id is refused.
+func TestImportByIdentity(t *testing.T) {
+	t.Parallel()
+	c := cli.RequireIdentity(t)
+	g := gatewaytest.Start(t)
+	sb := g.MustCreate(t, "web")
+	id := sb.GetMetadata().GetId()
+	block := func(identity string) string {
+		return fmt.Sprintf("import {\n  to = %s\n  identity = {\n    %s\n  }\n}\n", web, identity)
+	}
+	for name, identity := range map[string]string{
+		"all three": fmt.Sprintf("workspace = \"default\"\n    name = \"web\"\n    id = %q", id),
+		"no id":     "workspace = \"default\"\n    name = \"web\"",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := set(t, c, g)
+			s.write("import.tf", block(identity))
+			if s.up() != id {
+				t.Errorf("imported %s", s.id())
+			}
+			s.write("import.tf", "")
+			s.empty()
+			s.must(s.Run(t.Context(), "state", "rm", web))
+		})
+	}
+	t.Run("another id", func(t *testing.T) {
+		t.Parallel()
+		s := set(t, c, g)
+		s.write("import.tf", block("workspace = \"default\"\n    name = \"web\"\n    id = \"0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0009\""))
+		s.expect(s.Apply(t.Context(), ""), 1, cli.Error, id, "0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0009", "belongs to another sandbox")
+	})
+	t.Cleanup(func() { unchanged(t, g, sb) })
+}

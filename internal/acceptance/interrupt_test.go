@@ -1,0 +1,98 @@
+package acceptance_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+)
+
+// An interrupt while the apply waits, or while the gateway has not even answered the create: the id is in the state,
+// tainted, and the next apply ends with one sandbox.
+func TestInterruptedCreate(t *testing.T) {
+	t.Parallel()
+	for signal, send := range map[string]func(*cli.Process) error{"Ctrl-C": (*cli.Process).Interrupt, "SIGTERM": (*cli.Process).Terminate} {
+		for moment, driver := range map[string]string{"waiting": `{ never_ready = true }`, "creating": `{ create_takes = "3s" }`} {
+			t.Run(signal+" while "+moment, func(t *testing.T) {
+				t.Parallel()
+				cli.ForEach(t, func(t *testing.T, c cli.CLI) {
+					t.Parallel()
+					g := gatewaytest.Start(t)
+					s := set(t, c, g, `driver_config = jsonencode({ simulated = `+driver+` })`)
+					p, err := s.Start(t.Context(), "apply", "-json", "-auto-approve")
+					if err != nil {
+						t.Fatal(err)
+					}
+					waitFor(t, func() bool { _, ok := g.Get(t, "web"); return ok && (moment == "creating" || polled(g)) })
+					if err := send(p); err != nil {
+						t.Fatal(err)
+					}
+					r := p.Wait()
+					id := s.id()
+					s.expect(r, 1, cli.Error, id, "tainted")
+					if all := sandboxes(t, g); id == "" || !s.resource().Tainted || len(all) != 1 || all[0].GetMetadata().GetId() != id {
+						t.Fatalf("state %q, gateway %v", id, all)
+					}
+					s.sandbox(`name = "web"`)
+					again := s.up()
+					if all := sandboxes(t, g); again == id || len(all) != 1 || all[0].GetMetadata().GetId() != again {
+						t.Errorf("state %q, gateway %v", again, all)
+					}
+				})
+			})
+		}
+	}
+}
+
+// polled tells that the provider has its reply and waits.
+func polled(g *gatewaytest.Gateway) bool {
+	return slices.ContainsFunc(g.AllCalls(), func(c gatewaytest.Call) bool { return c.Method == openshellv1.OpenShell_GetSandbox_FullMethodName })
+}
+
+// waitFor polls for what another process brings about.
+func waitFor(t *testing.T, happened func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(gatewaytest.Timeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !happened() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatal("it did not happen in time")
+		}
+	}
+}
+
+// An interrupted destroy keeps the state; the next one joins the delete that the gateway goes on with.
+func TestInterruptedDestroy(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	s := set(t, cli.Require(t), g, `driver_config = jsonencode({ simulated = { delete_after = "3s" } })`)
+	ours := s.up()
+	p, err := s.Start(t.Context(), "destroy", "-json", "-auto-approve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.WaitPhase(t, ours, openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING)
+	g.ResetCalls()
+	waitFor(t, func() bool { return polled(g) })
+	if err := p.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(p.Wait(), 1, cli.Error, ours, "phase deleting", "kept as it was")
+	if s.id() != ours {
+		t.Fatalf("the state has %q", s.id())
+	}
+	r := s.Destroy(t.Context())
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := g.GetByID(t, ours); ok || s.id() != "" {
+		t.Error("still there")
+	}
+}
