@@ -67,14 +67,14 @@ func transient(err error) bool {
 
 // unavailable implements [sqlstore.Dialect]: nothing was changed, and it may be tried again later.
 func unavailable(err error) bool {
-	if errors.Is(err, store.ErrOutcomeUnknown) {
-		return false
-	}
-	if transient(err) || errors.Is(err, context.DeadlineExceeded) {
-		return true
-	}
+	var connect *pgconn.ConnectError
 	var answer *pgconn.PgError
-	if !errors.As(err, &answer) {
+	switch {
+	case errors.Is(err, store.ErrOutcomeUnknown):
+		return false
+	case transient(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &connect):
+		return true
+	case !errors.As(err, &answer):
 		return false
 	}
 	switch answer.Code {
