@@ -8,13 +8,13 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"time"
+	"sync/atomic"
 
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
@@ -25,21 +25,11 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/server"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/telemetry"
 )
 
 // APIVersion is the version of OpenShell whose API is served. What Health reports begins with it.
 const APIVersion = "0.1.5"
-
-// maxMessage is the largest request in bytes (upstream-contract, size limits).
-const maxMessage = 1 << 20
-
-// Keepalive and streams as upstream has them (upstream-contract, transport).
-const (
-	keepaliveTime    = 20 * time.Second
-	keepaliveTimeout = 10 * time.Second
-	minPingInterval  = 5 * time.Second // clients ping every 10 s
-	maxStreams       = 1024
-)
 
 // Config is what a gateway is made of.
 type Config struct {
@@ -53,6 +43,8 @@ type Config struct {
 	TLS *tls.Config
 	// Access says who may call. Its services, observer and logger are the gateway's.
 	Access auth.Config
+	// Limits bound what callers can take.
+	Limits Limits
 	// RequirePrecondition refuses the plain forms of delete, stop and start.
 	RequirePrecondition bool
 	// WithoutConditional makes the gateway behave like a stock one: no conditional service, health or reflection.
@@ -70,6 +62,11 @@ type Gateway struct {
 	grpc      *grpc.Server
 	health    *health.Server
 	lifecycle *lifecycle.Manager
+	telemetry *telemetry.Telemetry
+	store     store.Store
+	limits    Limits
+	log       *slog.Logger
+	draining  atomic.Bool
 }
 
 // New makes a gateway and takes up the work that is due in its store. It must be shut down. ctx bounds what is asked of
@@ -81,18 +78,26 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	cfg.Limits = cfg.Limits.withDefaults()
 	access := cfg.Access
-	access.Services, access.Observe, access.Logger = services(cfg), server.Observe, cfg.Logger
+	access.Services, access.Observe, access.Logger = services(cfg), observe, cfg.Logger
 	gate, err := auth.New(ctx, access)
 	if err != nil {
 		return nil, err
 	}
+	observed := telemetry.New(cfg.Logger, cfg.Version)
+	cfg.Store = observed.Store(cfg.Store)
 	g := &Gateway{
-		grpc:      grpc.NewServer(options(cfg, gate)...),
+		grpc:      grpc.NewServer(options(cfg, gate, observed)...),
 		health:    health.NewServer(),
 		lifecycle: lifecycle.New(cfg.Store, cfg.Driver, cfg.Logger),
+		telemetry: observed,
+		store:     cfg.Store,
+		limits:    cfg.Limits,
+		log:       cfg.Logger,
 	}
 	g.register(cfg)
+	observed.Know(g.grpc.GetServiceInfo())
 	if err := gate.CheckServer(g.grpc.GetServiceInfo()); err != nil {
 		g.Shutdown(ctx)
 		return nil, err
@@ -114,37 +119,39 @@ func (g *Gateway) register(cfg Config) {
 		Store: cfg.Store, Driver: cfg.Driver, Lifecycle: g.lifecycle,
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
 	})
-	s.Register(g.grpc)
+	registrar := telemetry.Server{Server: g.grpc}
+	s.Register(registrar)
 	if cfg.WithoutConditional {
 		return
 	}
-	s.RegisterConditional(g.grpc)
-	healthv1.RegisterHealthServer(g.grpc, g.health)
-	reflection.Register(g.grpc)
+	s.RegisterConditional(registrar)
+	healthv1.RegisterHealthServer(registrar, g.health)
+	reflection.Register(registrar)
 	for _, service := range services(cfg) {
 		g.health.SetServingStatus(service.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	}
 }
 
-func options(cfg Config, gate *auth.Gate) []grpc.ServerOption {
-	unary, stream := server.Interceptors(cfg.Logger)
-	unary, stream = append(unary, gate.UnaryInterceptor), append(stream, gate.StreamInterceptor)
+func options(cfg Config, gate *auth.Gate, observed *telemetry.Telemetry) []grpc.ServerOption {
+	var unary []grpc.UnaryServerInterceptor
+	stream := []grpc.StreamServerInterceptor{telemetry.StreamRequestID}
 	if cfg.UnaryInterceptor != nil {
-		unary = append([]grpc.UnaryServerInterceptor{cfg.UnaryInterceptor}, unary...)
+		unary = append(unary, cfg.UnaryInterceptor)
 	}
 	if cfg.StreamInterceptor != nil {
-		stream = append([]grpc.StreamServerInterceptor{cfg.StreamInterceptor}, stream...)
+		stream = append(stream, cfg.StreamInterceptor)
 	}
-	opts := []grpc.ServerOption{
+	statusUnary, statusStream := server.Interceptors(cfg.Logger)
+	unary, stream = append(unary, cfg.Limits.boundUnary), append(stream, cfg.Limits.boundStream)
+	unary, stream = append(unary, statusUnary...), append(stream, statusStream...)
+	unary, stream = append(unary, gate.UnaryInterceptor, server.ObservePreconditions), append(stream, gate.StreamInterceptor)
+	opts := append(cfg.Limits.options(),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
 		grpc.UnknownServiceHandler(gate.UnknownService),
-		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.StatsHandler(observed),
 		grpc.WaitForHandlers(true),
-	}
+	)
 	if cfg.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(cfg.TLS)))
 	}
@@ -153,15 +160,17 @@ func options(cfg Config, gate *auth.Gate) []grpc.ServerOption {
 
 // Serve takes calls from a listener until Shutdown, which closes it.
 func (g *Gateway) Serve(listener net.Listener) error {
+	listener = netutil.LimitListener(listener, g.limits.Connections)
 	if err := g.grpc.Serve(listener); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil
 }
 
-// Shutdown takes no more calls and waits for those under way and for the work they left behind. When ctx ends it breaks
-// them off: the work is in the store, and goes on with the next gateway there.
+// Shutdown says that it is not ready any more, takes no more calls, and waits for those under way and for the work they
+// left behind. When ctx ends it breaks them off: the work is in the store, and goes on with the next gateway there.
 func (g *Gateway) Shutdown(ctx context.Context) {
+	g.draining.Store(true)
 	g.health.Shutdown()
 	defer context.AfterFunc(ctx, g.grpc.Stop)()
 	g.grpc.GracefulStop()

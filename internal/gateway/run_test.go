@@ -141,11 +141,12 @@ func TestLog(t *testing.T) {
 		Template: &openshellv1.SandboxTemplate{Environment: map[string]string{"B": "canary-3"}},
 	})
 	req.Annotations = map[string]string{"note": "canary-4"}
-	if _, err := r.client.CreateSandbox(call(t), req); err != nil {
+	created, err := r.client.CreateSandbox(metadata.AppendToOutgoingContext(call(t), "x-request-id", "find-me"), req)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []map[string]string{{"A": "canary-5\n"}, {"B": "canary-6\x00"}} {
-		_, err := r.client.CreateSandbox(call(t), createWeb(&openshellv1.SandboxSpec{Environment: bad}))
+		_, err = r.client.CreateSandbox(call(t), createWeb(&openshellv1.SandboxSpec{Environment: bad}))
 		wantCode(t, err, codes.InvalidArgument)
 		if strings.Contains(err.Error(), "canary") {
 			t.Errorf("error %v", err)
@@ -162,8 +163,22 @@ func TestLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		found = found || entry["grpc.method"] == "CreateSandbox" && entry["workspace"] == "default" && entry["name"] == "web" && entry["grpc.code"] == "OK" &&
-			entry["request_id"] != "" && entry["caller"] == "unauthenticated-local-dev" && entry["grpc.time_ms"] != ""
+		if entry["request_id"] != "find-me" {
+			continue
+		}
+		found = true
+		for key, want := range map[string]any{
+			"msg": "call", "level": "INFO", "method": openshellv1.OpenShell_CreateSandbox_FullMethodName,
+			"caller": "unauthenticated-local-dev", "identity_provider": "local_dev", "workspace": "default", "name": "web",
+			"id": created.GetSandbox().GetMetadata().GetId(), "outcome": "OK",
+		} {
+			if entry[key] != want {
+				t.Errorf("%s is %v, want %v", key, entry[key], want)
+			}
+		}
+		if took, ok := entry["duration_seconds"].(float64); !ok || took <= 0 {
+			t.Errorf("duration %v", entry["duration_seconds"])
+		}
 	}
 	if !found {
 		t.Errorf("no line about the create:\n%s", text)

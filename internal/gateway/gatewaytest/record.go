@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/server"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/telemetry"
 )
 
 // Call is a call that a client made.
@@ -69,7 +69,7 @@ func (r *recorder) record(method string, req any) (*Call, grpc.UnaryServerInterc
 	call := &Call{Method: method}
 	if m, ok := req.(proto.Message); ok {
 		call.Request = proto.Clone(m)
-		call.Workspace, call.Name = server.About(m)
+		call.Workspace, call.Name = telemetry.About(m)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/telemetry"
 )
 
 // toStatus turns an error of any layer into one with a status. What is not known to be for clients is logged and hidden.
@@ -19,8 +20,8 @@ func toStatus(ctx context.Context, log *slog.Logger, err error) error {
 	if known := knownStatus(err); known != nil {
 		return known
 	}
-	log.ErrorContext(ctx, "a call failed for a reason that its caller is not told", "request_id", requestID(ctx), "error", err)
-	return status.Error(codes.Internal, "the gateway failed to serve the call; its log has the cause under request id "+requestID(ctx))
+	log.ErrorContext(ctx, "a call failed for a reason that its caller is not told", "request_id", telemetry.RequestID(ctx), "error", err)
+	return status.Error(codes.Internal, "the gateway failed to serve the call; its log has the cause under request id "+telemetry.RequestID(ctx))
 }
 
 func knownStatus(err error) error {

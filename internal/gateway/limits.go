@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Limits bound what callers can take of a gateway. A zero value stands for the default.
+type Limits struct {
+	// Connections are open at the same time; further ones wait until one is closed.
+	Connections int
+	// Streams are the calls under way at the same time on one connection; clients hold further ones back.
+	Streams uint32
+	// CallTime is the longest that a call may take. One without a deadline, or with a later one, gets this one. What it
+	// has begun goes on.
+	CallTime time.Duration
+	// ConnectionAge is how long a connection takes new calls; then clients open another. Calls under way end on the old
+	// one. So a client certificate whose authority is not trusted any more, and a replica that is new, are noticed.
+	ConnectionAge time.Duration
+}
+
+// Defaults of [Limits]. The streams are upstream's.
+const (
+	DefaultConnections   = 4096
+	DefaultStreams       = 1024
+	DefaultCallTime      = time.Hour
+	DefaultConnectionAge = time.Hour
+)
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Connections:   cmp.Or(l.Connections, DefaultConnections),
+		Streams:       cmp.Or(l.Streams, DefaultStreams),
+		CallTime:      cmp.Or(l.CallTime, DefaultCallTime),
+		ConnectionAge: cmp.Or(l.ConnectionAge, DefaultConnectionAge),
+	}
+}
+
+const (
+	// maxMessage is the largest request in bytes (upstream-contract, size limits).
+	maxMessage = 1 << 20
+	// maxHeaders is far above what a call carries, its token included, and far below gRPC's own 16 MiB.
+	maxHeaders = 64 << 10
+	// handshakeTimeout bounds how long a connection may take until it can carry calls.
+	handshakeTimeout = 20 * time.Second
+	// Keepalive as upstream has it (upstream-contract, transport). Its clients ping every 10 s.
+	keepaliveTime    = 20 * time.Second
+	keepaliveTimeout = 10 * time.Second
+	minPingInterval  = 5 * time.Second
+)
+
+func (l Limits) options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(l.Streams),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: keepaliveTime, Timeout: keepaliveTimeout,
+			// No call takes longer than the grace, so none is broken off by it.
+			MaxConnectionAge: l.ConnectionAge, MaxConnectionAgeGrace: l.CallTime,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+	}
+}
+
+// boundUnary and boundStream give every call its deadline; an earlier one of its own stays.
+func (l Limits) boundUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.CallTime)
+	defer cancel()
+	return handler(ctx, req)
+}
+
+func (l Limits) boundStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, cancel := context.WithTimeout(stream.Context(), l.CallTime)
+	defer cancel()
+	return handler(srv, boundedStream{stream, ctx})
+}
+
+type boundedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements [grpc.ServerStream].
+func (s boundedStream) Context() context.Context { return s.ctx }
