@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -144,6 +145,28 @@ func TestLostDeleteReply(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A gateway that gave up waiting for its lock did nothing, so a mismatch after that is a replacement to be told.
+func TestDeleteAfterLockTimeout(t *testing.T) {
+	st, err := status.New(codes.Unavailable, "lock timeout").WithDetails(&errdetails.ErrorInfo{Domain: apierr.DomainOpenShell, Reason: "MUTATION_LOCK_TIMEOUT"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake()
+	f.put("web", idA, ready)
+	f.hooks[guardedDelete] = func(f *fake, nth int, _ any) error {
+		if nth == 1 {
+			return st.Err()
+		}
+		f.put("web", idB, ready)
+		return nil
+	}
+	serve(t, f, func(ctx context.Context, c *Client) {
+		if got, err := c.Delete(ctx, web, false); err != nil || !got.Replaced {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
 }
 
 func TestDeleteRepeats(t *testing.T) {
