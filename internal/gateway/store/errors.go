@@ -11,8 +11,12 @@ var (
 	ErrNotFound = errors.New("sandbox not found")
 	// ErrWorkspaceNotFound: no such workspace.
 	ErrWorkspaceNotFound = errors.New("workspace not found")
+	// ErrWorkspaceTerminating: the workspace is being deleted and takes nothing new.
+	ErrWorkspaceTerminating = errors.New("workspace is being deleted")
+	// ErrObjectNotFound: no object there.
+	ErrObjectNotFound = errors.New("object not found")
 	// ErrAlreadyExists: the name is taken in its workspace.
-	ErrAlreadyExists = errors.New("sandbox already exists")
+	ErrAlreadyExists = errors.New("the name is taken")
 	// ErrUnavailable: the database did not serve the call in time; nothing was changed, and it may be tried again.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrOutcomeUnknown: the database was lost while it was committing, and could not be asked whether it did.
@@ -37,4 +41,22 @@ type VersionConflictError struct {
 
 func (e *VersionConflictError) Error() string {
 	return fmt.Sprintf("resource version is %d, expected %d", e.Current, e.Expected)
+}
+
+// MissingError refuses a row because it needs an object that does not exist.
+type MissingError struct{ Key Key }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s %s/%s not found", e.Key.Kind, e.Key.Workspace, e.Key.Name)
+}
+
+// InUseError refuses to delete an object because others need it.
+type InUseError struct {
+	Key Key
+	// By are all of them, oldest first.
+	By []Referrer
+}
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("%s %s/%s is needed by %d others", e.Key.Kind, e.Key.Workspace, e.Key.Name, len(e.By))
 }

@@ -1,9 +1,16 @@
-// Package store keeps workspaces and sandboxes. It knows neither gRPC nor SQL: [Store] is what the gateway needs, the
-// packages below implement it, and storetest holds them to it.
+// Package store keeps workspaces, sandboxes, and whatever else there is in objects. It knows neither gRPC nor SQL: [Store]
+// is what the gateway needs, the packages below implement it, and storetest holds them to it.
 //
 // The promise of the conditional calls lives in [Store.ChangeSandbox]: one transaction finds the row, compares it with
 // the [Precondition], lets a [Decide] say what is to become of it, and writes with the id in the WHERE clause. No lock
 // in memory carries it.
+//
+// An [Object] is anything that is neither workspace nor sandbox: a member, a provider, a profile, and so on, by its
+// [Kind]; what is in it is its owner's. A child of a sandbox is keyed by the sandbox's id and goes with it, in the very
+// transaction, so that a successor of the same name never sees it. Objects are read by the methods of [Objects] and
+// changed in a [Tx], which [Objects.Transact] runs; in it they come together with sandboxes, under the same precondition.
+// What must not go while something needs it is held by references: a sandbox refers to its providers, and an object to
+// what [Tx.CreateObject] was told.
 package store
 
 import (
@@ -12,19 +19,6 @@ import (
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 )
-
-// Workspace is a namespace for sandboxes.
-type Workspace struct {
-	// ID is a UUID of this database: two databases never share one, which is how a client tells gateways apart.
-	ID              string
-	Name            string
-	Labels          map[string]string
-	ResourceVersion uint64
-	CreatedAt       time.Time
-}
-
-// DefaultWorkspace is made when a database is first opened.
-const DefaultWorkspace = "default"
 
 // Sandbox is a row: one sandbox and the work on it that is under way.
 type Sandbox struct {
@@ -126,14 +120,15 @@ type Cursor struct {
 	Name, Workspace, ID string
 }
 
-// Store keeps workspaces and sandboxes. All methods honour their context and may be called at the same time.
+// Store keeps workspaces, sandboxes and objects. All methods honour their context and may be called at the same time.
 // Errors are those of this package; a driver's own error is wrapped in [ErrUnavailable] or [ErrInternal].
 type Store interface {
-	// Workspace reads a workspace, or [ErrWorkspaceNotFound].
-	Workspace(ctx context.Context, name string) (Workspace, error)
+	Workspaces
+	Objects
 
 	// CreateSandbox inserts a row at version 1, created now. The name must be free in its workspace, whatever the phase
-	// of its holder, else [ErrAlreadyExists]; the workspace must exist, else [ErrWorkspaceNotFound].
+	// of its holder, else [ErrAlreadyExists]; the workspace must exist, else [ErrWorkspaceNotFound], and take new objects,
+	// else [ErrWorkspaceTerminating]; its providers must exist, else [MissingError].
 	CreateSandbox(ctx context.Context, workspace string, build Build) (Sandbox, error)
 
 	// Sandbox reads the row that holds a name now, or [ErrNotFound].

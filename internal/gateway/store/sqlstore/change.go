@@ -79,6 +79,9 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, current, wanted store.San
 	if err := s.exactlyOne(ctx, tx, s.stmt.update, append(args, current.ID, current.ResourceVersion)...); err != nil {
 		return store.Sandbox{}, err
 	}
+	if err := s.refer(ctx, tx, current, wanted); err != nil {
+		return store.Sandbox{}, err
+	}
 	current.Annotations, current.Spec, current.Status, current.Operation = wanted.Annotations, wanted.Spec, wanted.Status, wanted.Operation
 	current.ResourceVersion++
 	return current, nil
@@ -102,6 +105,8 @@ func (s *Store) exactlyOne(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, args
 
 // decided marks an error that is an answer and not a failure of the database.
 type decided struct{ error }
+
+func (d decided) Unwrap() error { return d.error }
 
 // undecided takes the mark off, or else makes the error one of the store's.
 func (s *Store) undecided(ctx context.Context, err error) error {

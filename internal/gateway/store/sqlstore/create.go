@@ -24,28 +24,25 @@ const (
 
 // CreateSandbox implements [store.Store].
 func (s *Store) CreateSandbox(ctx context.Context, workspace string, build store.Build) (store.Sandbox, error) {
-	if unstorable(workspace) {
-		return store.Sandbox{}, store.ErrWorkspaceNotFound
-	}
 	var result store.Sandbox
-	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		var now int64
-		err := tx.StmtContext(ctx, s.stmt.lockWorkspace).QueryRowContext(ctx, workspace).Scan(&now)
-		if errors.Is(err, sql.ErrNoRows) {
-			return decided{store.ErrWorkspaceNotFound}
-		}
-		if err != nil {
-			return err
-		}
-		result = build(fromMicros(now))
-		result.Workspace, result.CreatedAt, result.ResourceVersion = workspace, fromMicros(now), 1
-		result, err = s.insert(ctx, tx, result)
+	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		result, err = s.create(ctx, tx, workspace, build)
 		return err
 	})
 	if err != nil {
 		return store.Sandbox{}, s.undecided(ctx, err)
 	}
 	return result, nil
+}
+
+func (s *Store) create(ctx context.Context, tx *sql.Tx, workspace string, build store.Build) (store.Sandbox, error) {
+	_, now, err := s.active(ctx, tx, workspace)
+	if err != nil {
+		return store.Sandbox{}, err
+	}
+	sandbox := build(fromMicros(now))
+	sandbox.Workspace, sandbox.CreatedAt, sandbox.ResourceVersion = workspace, fromMicros(now), 1
+	return s.insert(ctx, tx, sandbox)
 }
 
 // insert writes a new row. A name that is not free is no error when its holder is this very sandbox: then an earlier run
@@ -55,7 +52,10 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (
 		if inserted, err := s.insertRow(ctx, tx, sandbox); err != nil {
 			return store.Sandbox{}, err
 		} else if inserted {
-			return sandbox, s.insertLabels(ctx, tx, sandbox)
+			if err := s.insertLabels(ctx, tx, sandbox); err != nil {
+				return store.Sandbox{}, err
+			}
+			return sandbox, s.refer(ctx, tx, store.Sandbox{ID: sandbox.ID, Workspace: sandbox.Workspace}, sandbox)
 		}
 		holder, err := scan(tx.StmtContext(ctx, s.stmt.holder).QueryRowContext(ctx, sandbox.Workspace, sandbox.Name))
 		switch {

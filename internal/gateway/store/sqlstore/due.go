@@ -32,7 +32,7 @@ func (s *Store) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([
 		if err != nil {
 			return err
 		}
-		claimed, err = scanAll(rows)
+		claimed, err = collect(rows, func(r scanner) (store.Sandbox, error) { return scan(r) })
 		return err
 	})
 	if err != nil {
@@ -62,21 +62,4 @@ func (s *Store) NextDue(ctx context.Context) (time.Duration, bool, error) {
 	default:
 		return 0, false, s.wrap(ctx, err)
 	}
-}
-
-// scanAll reads rows to their end and closes them.
-func scanAll(rows *sql.Rows) (sandboxes []store.Sandbox, err error) {
-	defer func() {
-		if e := rows.Close(); err == nil {
-			err = e
-		}
-	}()
-	for rows.Next() {
-		sandbox, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		sandboxes = append(sandboxes, sandbox)
-	}
-	return sandboxes, rows.Err()
 }

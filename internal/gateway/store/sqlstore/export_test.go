@@ -19,5 +19,23 @@ func Queries(d Dialect) map[string]string {
 		next, _ := listQuery(q)
 		queries[name], queries[name+", next page"] = d.rewrite(first), d.rewrite(next)
 	}
+	for name, query := range map[string]string{
+		"object": objectQuery(""), "child": childQuery(""), "held": heldQuery, "count": countQuery,
+		"remove reference": removeReferenceQuery, "trim": trimQuery,
+	} {
+		queries[name] = d.rewrite(query)
+	}
+	for name, q := range map[string]store.ObjectQuery{
+		"objects": {}, "objects of one workspace": {Workspaces: []string{"w"}}, "objects of one sandbox": {SandboxID: "s"},
+		"objects by name": {ByName: true}, "objects of two workspaces by name": {Workspaces: []string{"", "w"}, ByName: true},
+		"objects by labels": {Workspaces: []string{"w"}, Labels: map[string]string{"a": "b", "c": "d"}},
+	} {
+		first, _ := objectsQuery(q)
+		q.After = &store.Cursor{}
+		next, _ := objectsQuery(q)
+		queries[name], queries[name+", next page"] = d.rewrite(first), d.rewrite(next)
+	}
+	workspaces, _ := workspacesQuery(store.WorkspaceQuery{Member: "m", Labels: map[string]string{"a": "b"}, After: &store.Cursor{}})
+	queries["workspaces"] = d.rewrite(workspaces)
 	return queries
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"maps"
 	"slices"
 	"strings"
@@ -12,63 +13,93 @@ import (
 // ListSandboxes implements [store.Store]. A page is found by its first key, so its cost does not depend on how many
 // sandboxes there are before or after it.
 func (s *Store) ListSandboxes(ctx context.Context, q store.ListQuery) ([]store.Sandbox, error) {
-	if unstorable(texts(q)...) {
+	if unstorable(append(labelTexts(q.Labels, q.After), q.Workspace)...) {
 		return nil, nil
 	}
 	query, args := listQuery(q)
-	var sandboxes []store.Sandbox
+	return list(ctx, s, query, args, func(r scanner) (store.Sandbox, error) { return scan(r) })
+}
+
+// list reads the rows of a query.
+func list[T any](ctx context.Context, s *Store, query string, args []any, scan func(scanner) (T, error)) ([]T, error) {
+	var all []T
 	err := s.engine.Read(ctx, func(ctx context.Context) error {
 		rows, err := s.engine.Reader().QueryContext(ctx, s.dialect.rewrite(query), args...)
 		if err != nil {
 			return err
 		}
-		sandboxes, err = scanAll(rows)
+		all, err = collect(rows, scan)
 		return err
 	})
-	return sandboxes, s.wrap(ctx, err)
+	return all, s.wrap(ctx, err)
 }
 
-// texts are those that a client may have made up.
-func texts(q store.ListQuery) []string {
-	all := append(slices.Collect(maps.Keys(q.Labels)), slices.Collect(maps.Values(q.Labels))...)
-	if q.After != nil {
-		all = append(all, q.After.Name, q.After.Workspace, q.After.ID)
+// collect reads rows to their end and closes them.
+func collect[T any](rows *sql.Rows, scan func(scanner) (T, error)) (all []T, err error) {
+	defer func() {
+		if e := rows.Close(); err == nil {
+			err = e
+		}
+	}()
+	for rows.Next() {
+		item, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
 	}
-	return append(all, q.Workspace)
+	return all, rows.Err()
+}
+
+// labelTexts are those of a list that a client may have made up.
+func labelTexts(labels map[string]string, after *store.Cursor) []string {
+	all := append(slices.Collect(maps.Keys(labels)), slices.Collect(maps.Values(labels))...)
+	if after != nil {
+		all = append(all, after.Name, after.Workspace, after.ID)
+	}
+	return all
+}
+
+// conditions make up a WHERE clause.
+type conditions struct {
+	where []string
+	args  []any
+}
+
+func (c *conditions) and(condition string, args ...any) {
+	c.where = append(c.where, condition)
+	c.args = append(c.args, args...)
+}
+
+// page completes a query.
+func (c *conditions) page(query, order string, limit int) (string, []any) {
+	if len(c.where) > 0 {
+		query += " WHERE " + strings.Join(c.where, " AND ")
+	}
+	return query + " ORDER BY " + order + " LIMIT ?", append(c.args, limit)
 }
 
 // listQuery walks the sandboxes in their order or, if labels are asked for, those that carry the first of them: the rows
 // of sandbox_labels repeat what the order consists of. The other labels are looked up row by row.
 func listQuery(q store.ListQuery) (string, []any) {
-	var where []string
-	var args []any
-	and := func(condition string, values ...any) {
-		where = append(where, condition)
-		args = append(args, values...)
-	}
-
+	var c conditions
 	from, key, workspace := "sandboxes AS s", "s.created_at, s.name, s.workspace, s.id", "s.workspace"
 	labels := slices.Sorted(maps.Keys(q.Labels))
 	if len(labels) > 0 {
 		from = "sandbox_labels AS l JOIN sandboxes AS s ON s.id = l.sandbox_id"
 		key, workspace = "l.created_at, l.name, l.workspace, l.sandbox_id", "l.workspace"
-		and("l.key = ? AND l.value = ?", labels[0], q.Labels[labels[0]])
+		c.and("l.key = ? AND l.value = ?", labels[0], q.Labels[labels[0]])
 		for _, other := range labels[1:] {
-			and("EXISTS (SELECT 1 FROM sandbox_labels AS o WHERE o.sandbox_id = s.id AND o.key = ? AND o.value = ?)", other, q.Labels[other])
+			c.and("EXISTS (SELECT 1 FROM sandbox_labels AS o WHERE o.sandbox_id = s.id AND o.key = ? AND o.value = ?)", other, q.Labels[other])
 		}
 	}
 	if q.Workspace != "" {
-		and(workspace+" = ?", q.Workspace)
+		c.and(workspace+" = ?", q.Workspace)
 	}
-	if c := q.After; c != nil {
-		and("("+key+") > (?, ?, ?, ?)", micros(c.CreatedAt), c.Name, c.Workspace, c.ID)
+	if after := q.After; after != nil {
+		c.and("("+key+") > (?, ?, ?, ?)", micros(after.CreatedAt), after.Name, after.Workspace, after.ID)
 	}
-
-	query := "SELECT " + listColumns + " FROM " + from
-	if len(where) > 0 {
-		query += " WHERE " + strings.Join(where, " AND ")
-	}
-	return query + " ORDER BY " + key + " LIMIT ?", append(args, q.Limit)
+	return c.page("SELECT "+listColumns+" FROM "+from, key, q.Limit)
 }
 
 var listColumns = "s." + strings.ReplaceAll(columns, ", ", ", s.")

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,10 +26,20 @@ var _ store.Store = (*Store)(nil)
 // statements are prepared once. The first group is for the Reader, the second for transactions on the Writer.
 type statements struct {
 	workspace, sandbox, sandboxByID, nextDue *sql.Stmt
+	objectByID                               *sql.Stmt
+	object                                   objectStatements
 
-	lockWorkspace, lockByName, lockByID  *sql.Stmt
+	shareWorkspace, lockWorkspace, insertWorkspace, insertWorkspaceLabel *sql.Stmt
+	held, terminate, removeMembers, removeWorkspace                      *sql.Stmt
+
+	lockByName, lockByID                 *sql.Stmt
 	insert, insertLabel, holder          *sql.Stmt
 	update, remove, claimDue, reschedule *sql.Stmt
+
+	now, count, insertObject, insertObjectLabel *sql.Stmt
+	shareObject, lockObject                     objectStatements
+	updateObject, removeObject, trim            *sql.Stmt
+	insertReference, removeReference, referrers *sql.Stmt
 }
 
 // Open takes over an engine whose schema is in place, and makes the default workspace if it is not there yet.
@@ -61,12 +70,23 @@ func (s *Store) prepare(ctx context.Context) error {
 		stmt  **sql.Stmt
 		query string
 	}{
-		{s.engine.Reader(), &s.stmt.workspace, `SELECT id, labels, resource_version, created_at FROM workspaces WHERE name = ?`},
+		{s.engine.Reader(), &s.stmt.workspace, `SELECT ` + workspaceColumns + ` FROM workspaces WHERE name = ?`},
 		{s.engine.Reader(), &s.stmt.sandbox, `SELECT ` + columns + ` FROM sandboxes WHERE workspace = ? AND name = ?`},
 		{s.engine.Reader(), &s.stmt.sandboxByID, `SELECT ` + columns + ` FROM sandboxes WHERE id = ?`},
 		{s.engine.Reader(), &s.stmt.nextDue, nextDueQuery},
+		{s.engine.Reader(), &s.stmt.objectByID, `SELECT ` + objectColumns + ` FROM objects WHERE id = ?`},
+		{s.engine.Reader(), &s.stmt.object.named, objectQuery("")},
+		{s.engine.Reader(), &s.stmt.object.child, childQuery("")},
 
-		{s.engine.Writer(), &s.stmt.lockWorkspace, `SELECT {now} FROM (SELECT name FROM workspaces WHERE name = ? {for share}) AS locked`},
+		{s.engine.Writer(), &s.stmt.shareWorkspace, workspaceLockQuery("{for share}")},
+		{s.engine.Writer(), &s.stmt.lockWorkspace, workspaceLockQuery("{for update}")},
+		{s.engine.Writer(), &s.stmt.insertWorkspace, insertWorkspaceQuery},
+		{s.engine.Writer(), &s.stmt.insertWorkspaceLabel, insertWorkspaceLabelQuery},
+		{s.engine.Writer(), &s.stmt.held, heldQuery},
+		{s.engine.Writer(), &s.stmt.terminate, terminateQuery},
+		{s.engine.Writer(), &s.stmt.removeMembers, removeMembersQuery},
+		{s.engine.Writer(), &s.stmt.removeWorkspace, removeWorkspaceQuery},
+
 		{s.engine.Writer(), &s.stmt.lockByName, lockQuery("workspace = ? AND name = ?")},
 		{s.engine.Writer(), &s.stmt.lockByID, lockQuery("id = ?")},
 		{s.engine.Writer(), &s.stmt.insert, insertQuery},
@@ -76,6 +96,21 @@ func (s *Store) prepare(ctx context.Context) error {
 		{s.engine.Writer(), &s.stmt.remove, removeQuery},
 		{s.engine.Writer(), &s.stmt.claimDue, claimDueQuery},
 		{s.engine.Writer(), &s.stmt.reschedule, rescheduleQuery},
+
+		{s.engine.Writer(), &s.stmt.now, `SELECT {now}`},
+		{s.engine.Writer(), &s.stmt.count, countQuery},
+		{s.engine.Writer(), &s.stmt.insertObject, insertObjectQuery},
+		{s.engine.Writer(), &s.stmt.insertObjectLabel, insertObjectLabelQuery},
+		{s.engine.Writer(), &s.stmt.shareObject.named, objectQuery("{for share}")},
+		{s.engine.Writer(), &s.stmt.shareObject.child, childQuery("{for share}")},
+		{s.engine.Writer(), &s.stmt.lockObject.named, objectQuery("{for update}")},
+		{s.engine.Writer(), &s.stmt.lockObject.child, childQuery("{for update}")},
+		{s.engine.Writer(), &s.stmt.updateObject, updateObjectQuery},
+		{s.engine.Writer(), &s.stmt.removeObject, removeObjectQuery},
+		{s.engine.Writer(), &s.stmt.trim, trimQuery},
+		{s.engine.Writer(), &s.stmt.insertReference, insertReferenceQuery},
+		{s.engine.Writer(), &s.stmt.removeReference, removeReferenceQuery},
+		{s.engine.Writer(), &s.stmt.referrers, referrersQuery},
 	} {
 		stmt, err := p.db.PrepareContext(ctx, s.dialect.rewrite(p.query))
 		if err != nil {
@@ -94,30 +129,6 @@ func lockQuery(where string) string {
 
 // Close implements [store.Store].
 func (s *Store) Close() error { return s.engine.Close() }
-
-// Workspace implements [store.Store].
-func (s *Store) Workspace(ctx context.Context, name string) (store.Workspace, error) {
-	if unstorable(name) {
-		return store.Workspace{}, store.ErrWorkspaceNotFound
-	}
-	w := store.Workspace{Name: name}
-	var labels []byte
-	var created int64
-	err := s.engine.Read(ctx, func(ctx context.Context) error {
-		return s.stmt.workspace.QueryRowContext(ctx, name).Scan(&w.ID, &labels, &w.ResourceVersion, &created)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return store.Workspace{}, store.ErrWorkspaceNotFound
-	}
-	if err != nil {
-		return store.Workspace{}, s.wrap(ctx, err)
-	}
-	if err := json.Unmarshal(labels, &w.Labels); err != nil {
-		return store.Workspace{}, s.wrap(ctx, fmt.Errorf("labels of workspace %s: %w", name, err))
-	}
-	w.CreatedAt = fromMicros(created)
-	return w, nil
-}
 
 // Sandbox implements [store.Store].
 func (s *Store) Sandbox(ctx context.Context, workspace, name string) (store.Sandbox, error) {

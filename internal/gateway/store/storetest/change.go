@@ -17,6 +17,7 @@ import (
 
 var changeCases = map[string]func(*testing.T, store.Store){
 	"a write raises the version and nothing else": func(t *testing.T, s store.Store) {
+		provider(t, s, "p")
 		before := mustCreate(t, s, sandbox("web", labelled(map[string]string{"a": "b"})))
 		want := before
 		want.ResourceVersion = 2

@@ -21,7 +21,10 @@ import (
 // Run runs every case as a subtest on a store of its own, which open opens empty and closes with the test.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
-	for _, group := range []map[string]func(*testing.T, store.Store){workspaceCases, createCases, changeCases, listCases, dueCases, raceCases} {
+	for _, group := range []map[string]func(*testing.T, store.Store){
+		workspaceCases, moreWorkspaceCases, createCases, changeCases, listCases, dueCases, raceCases,
+		objectCases, transactCases, referenceCases,
+	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) { run(t, open(t)) })
 		}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Workspace is a namespace for sandboxes and objects.
+type Workspace struct {
+	// ID is a UUID of this database: two databases never share one, which is how a client tells gateways apart.
+	ID              string
+	Name            string
+	Labels          map[string]string
+	ResourceVersion uint64
+	CreatedAt       time.Time
+	// TerminatingSince is when its deletion was first asked for. From then on it takes nothing new, for good; zero before.
+	TerminatingSince time.Time
+}
+
+// Terminating says that the workspace takes nothing new.
+func (w Workspace) Terminating() bool { return !w.TerminatingSince.IsZero() }
+
+// DefaultWorkspace is made when a database is first opened.
+const DefaultWorkspace = "default"
+
+// WorkspaceQuery selects a page of workspaces, oldest first, then by name and id.
+type WorkspaceQuery struct {
+	// Member limits the list to the workspaces that have this member; empty means all.
+	Member string
+	// Labels must all be carried with these values.
+	Labels map[string]string
+	// After is the last row of the page before; nil starts at the beginning. Its Workspace is not looked at.
+	After *Cursor
+	// Limit is the most rows to return.
+	Limit int
+}
+
+// Workspaces keeps workspaces.
+type Workspaces interface {
+	// Workspace reads a workspace, or [ErrWorkspaceNotFound].
+	Workspace(ctx context.Context, name string) (Workspace, error)
+
+	// CreateWorkspace stores id, name and labels at version 1, created now. A taken name is [ErrAlreadyExists].
+	CreateWorkspace(ctx context.Context, w Workspace) (Workspace, error)
+
+	// ListWorkspaces reads a page.
+	ListWorkspaces(ctx context.Context, query WorkspaceQuery) ([]Workspace, error)
+
+	// DeleteWorkspace deletes a workspace with its members, when nothing else is in it. Otherwise it returns the kinds of
+	// what is, in order, and the workspace stays, terminating. No create in it can come between.
+	DeleteWorkspace(ctx context.Context, name string) (holds []Kind, err error)
+}
