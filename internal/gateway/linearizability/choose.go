@@ -51,8 +51,8 @@ func (c *Call) precondition(rng *rand.Rand, s *subject, foreign string) {
 	case n < 2: // plain
 	case n < 6 && s.holder != "":
 		c.ExpectID = s.holder
-		if rng.IntN(4) == 0 {
-			c.ExpectVersion = s.version
+		if s.version != 0 && rng.IntN(4) == 0 {
+			c.ExpectVersion = s.version - rng.Uint64N(min(s.version, 2)) // or the one before
 		}
 	case n < 8 && len(s.ids) > 0:
 		c.ExpectID = s.ids[max(0, len(s.ids)-1-rng.IntN(3))]

@@ -86,6 +86,9 @@ func (s *Stats) add(h History, v Verdict, took time.Duration) {
 	}
 }
 
+// problemsShown is how many problems a report shows; one wrong write can make hundreds.
+const problemsShown = 5
+
 // Report writes a violation to a new directory that stays, and says where.
 func (v *Violation) Report() string {
 	dir, err := os.MkdirTemp("", "openshell-linearizability-")
@@ -93,7 +96,9 @@ func (v *Violation) Report() string {
 		return err.Error()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, name %s, after %s:\n%s", v.History.Seed, v.History.Name, v.After.Round(time.Millisecond), strings.Join(v.Verdict.Problems, "\n"))
+	problems := v.Verdict.Problems
+	fmt.Fprintf(&b, "seed %d, name %s, after %s: %d problems, beginning with\n%s", v.History.Seed, v.History.Name,
+		v.After.Round(time.Millisecond), len(problems), strings.Join(problems[:min(len(problems), problemsShown)], "\n"))
 	history, page := filepath.Join(dir, "history.json"), filepath.Join(dir, "history.html")
 	for path, err := range map[string]error{history: v.History.Save(history), page: v.Verdict.Visualize(page)} {
 		if err != nil {

@@ -74,12 +74,21 @@ func (c *versionCheck) comparedVersion(o Operation) bool {
 		return false
 	}
 	for _, other := range c.history.Operations {
-		aims := other.Call.ExpectID == "" || other.Call.ExpectID == o.Call.ExpectID
-		if other.Call.Kind == Delete && other.Call.Number != o.Call.Number && aims && !other.Answer.Outcome.Refused() && other.Invoked <= o.Answered {
+		if other.Call.Kind == Delete && other.Call.Number != o.Call.Number && other.Invoked <= o.Answered && mayHaveMarked(other, o.Call.ExpectID) {
 			return false
 		}
 	}
 	return true
+}
+
+// mayHaveMarked reports whether a delete may have been of a certain sandbox.
+func mayHaveMarked(o Operation, id string) bool {
+	switch {
+	case o.Answer.Outcome.Refused(), o.Call.ExpectID != "" && o.Call.ExpectID != id:
+		return false
+	default:
+		return o.Answer.ID == "" || o.Answer.ID == id
+	}
 }
 
 // labels checks that a create made one sandbox and that a sandbox was made by one create.

@@ -46,9 +46,11 @@ func TestVersions(t *testing.T) {
 		"the expected version held":     {written(create("A"), get("A", wireReady), expecting(2, stop)), ""},
 		"an old version passed":         {written(create("A"), get("A", wireReady), expecting(1, stop)), "went back"},
 		"an old version deleted":        {written(create("A"), get("A", wireReady), expecting(1, answer(Delete, "A", Accepted, "A"))), "went back"},
-		"deleting answers any version":  {written(create("A"), get("A", wireReady), answer(Delete, "A", Accepted, "A"), expecting(1, answer(Delete, "A", Accepted, "A"))), ""},
-		"a refused call wrote":          {written(create("A"), get("A", wireReady), answer(Delete, "B", Mismatch, "A"), at(3, get("A", wireReady))), "only refused calls ran"},
-		"a refused call beside a stop":  {written(create("A"), get("A", wireReady), answer(Delete, "B", Mismatch, "A"), stop), ""},
+		"another's delete is no excuse": {written(create("A"), answer(Delete, "", Completed, "A"), create("B"), get("B", wireReady),
+			expecting(1, answer(Delete, "B", Accepted, "B"))), "went back"},
+		"deleting answers any version": {written(create("A"), get("A", wireReady), answer(Delete, "A", Accepted, "A"), expecting(1, answer(Delete, "A", Accepted, "A"))), ""},
+		"a refused call wrote":         {written(create("A"), get("A", wireReady), answer(Delete, "B", Mismatch, "A"), at(3, get("A", wireReady))), "only refused calls ran"},
+		"a refused call beside a stop": {written(create("A"), get("A", wireReady), answer(Delete, "B", Mismatch, "A"), stop), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := strings.Join(checkVersions(c.history).problems, "\n")
