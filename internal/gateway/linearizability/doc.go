@@ -7,5 +7,5 @@
 // [Run] makes histories. What a history cannot say, an outcome that nobody learned, the checker takes both ways.
 //
 // The seed of a run fixes what its clients ask, not how their calls interleave. To look at a violation again, check the
-// history that was written down with it: see replay_test.go.
+// history that was written down with it: the report of a violation says how.
 package linearizability

@@ -86,6 +86,9 @@ func (s *Stats) add(h History, v Verdict, took time.Duration) {
 	}
 }
 
+// EnvReplay names a history that TestReplay checks again.
+const EnvReplay = "OPENSHELL_LIN_REPLAY"
+
 // problemsShown is how many problems a report shows; one wrong write can make hundreds.
 const problemsShown = 5
 
@@ -108,6 +111,3 @@ func (v *Violation) Report() string {
 	fmt.Fprintf(&b, "\nhistory:       %s (check it again with %s=%s)\nvisualization: %s", history, EnvReplay, history, page)
 	return b.String()
 }
-
-// EnvReplay names a history to check.
-const EnvReplay = "OPENSHELL_LIN_REPLAY"
