@@ -51,7 +51,7 @@ func (s checkOutside) ChangeSandbox(ctx context.Context, target store.Target, pr
 		if err := precondition.CheckIdentity(current); err != nil {
 			return store.Sandbox{}, err
 		}
-		pause(ctx, 5*time.Millisecond)
+		pause(ctx, 20*time.Millisecond)
 	}
 	return s.Store.ChangeSandbox(ctx, target, nil, decide)
 }
@@ -141,7 +141,7 @@ func (s *lateEvents) CreateSandbox(ctx context.Context, workspace string, build 
 func (s *lateEvents) ChangeSandbox(ctx context.Context, target store.Target, precondition *store.Precondition, decide store.Decide) (store.Sandbox, error) {
 	guarded := decide
 	if target.ID != "" { // an event of the driver
-		pause(ctx, 3*time.Millisecond)
+		pause(ctx, 5*time.Millisecond)
 		decide = func(current store.Sandbox, now time.Time) (store.Change, error) {
 			change, err := guarded(current, now)
 			s.mu.Lock()
