@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -122,12 +124,20 @@ func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	}
 	nested.MarkdownDescription = "How long operations may take, waits included."
 	for name, description := range map[string]string{
-		"create": "For creating the sandbox and waiting for it" + unit + defaultCreateTimeout.String() + "`.",
-		"read":   "For reading it during a refresh" + unit + defaultReadTimeout.String() + "`.",
-		"update": "For stopping or starting it" + unit + defaultUpdateTimeout.String() + "`.",
-		"delete": "For deleting it and waiting until it is gone" + unit + defaultDeleteTimeout.String() + "`. A destroy uses the value in the state, so apply a change first.",
+		"create": "For creating the sandbox and waiting for it" + unit + shortDuration(defaultCreateTimeout) + "`.",
+		"read":   "For reading it during a refresh" + unit + shortDuration(defaultReadTimeout) + "`.",
+		"update": "For stopping or starting it" + unit + shortDuration(defaultUpdateTimeout) + "`.",
+		"delete": "For deleting it and waiting until it is gone" + unit + shortDuration(defaultDeleteTimeout) + "`. A destroy uses the value in the state, so apply a change first.",
 	} {
 		nested.Attributes[name] = schema.StringAttribute{Optional: true, Validators: []validator.String{positiveDuration{}}, MarkdownDescription: description}
 	}
 	return nested
+}
+
+// shortDuration writes whole minutes as 10m, where Go says 10m0s.
+func shortDuration(d time.Duration) string {
+	if text, whole := strings.CutSuffix(d.String(), "m0s"); whole {
+		return text + "m"
+	}
+	return d.String()
 }
