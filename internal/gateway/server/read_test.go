@@ -77,6 +77,9 @@ func listed(t *testing.T, g *gatewaytest.Gateway, req *openshellv1.ListSandboxes
 		if reply.GetNextPageToken() == "" {
 			return names
 		}
+		if reply.GetNextPageToken() == req.GetPageToken() {
+			t.Fatal("the page after this one is this one")
+		}
 		req.PageToken = reply.GetNextPageToken()
 	}
 }
