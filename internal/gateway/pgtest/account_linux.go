@@ -37,13 +37,13 @@ func findAccount() (account, error) {
 // ownDir makes a new directory that belongs to the account, at a place where the account gets to it.
 func (a account) ownDir() (string, error) {
 	if a.credential == nil {
-		return os.MkdirTemp("", "openshell-postgres-")
+		return os.MkdirTemp("", dirPrefix)
 	}
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
 		if !enterable(parent) {
 			continue
 		}
-		dir, err := os.MkdirTemp(parent, "openshell-postgres-")
+		dir, err := os.MkdirTemp(parent, dirPrefix)
 		if err != nil {
 			return "", err
 		}

@@ -12,6 +12,6 @@ type account struct{}
 
 func findAccount() (account, error) { return account{}, nil }
 
-func (account) ownDir() (string, error) { return os.MkdirTemp("", "openshell-postgres-") }
+func (account) ownDir() (string, error) { return os.MkdirTemp("", dirPrefix) }
 
 func (account) assume(*exec.Cmd) {}

@@ -92,6 +92,37 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestSweepTakesWhatNobodyUses(t *testing.T) {
+	parent := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	place := func(name string, running bool, at time.Time) string {
+		dir := filepath.Join(parent, name)
+		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if running {
+			if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chtimes(dir, at, at); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	left := place(dirPrefix+"left", false, old)
+	kept := []string{place(dirPrefix+"running", true, old), place(dirPrefix+"starting", false, time.Now()), place("another's", false, old)}
+	sweep(parent)
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", left, err)
+	}
+	for _, dir := range kept {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s was taken: %v", dir, err)
+		}
+	}
+}
+
 const envVictim = "OPENSHELL_PGTEST_VICTIM"
 
 // victim starts a server and waits to be killed.

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -87,6 +88,7 @@ func start(opts []Option) (_ *Server, err error) {
 			os.RemoveAll(dir)
 		}
 	}()
+	sweep(filepath.Dir(dir))
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if err := initialize(ctx, found, who, dir); err != nil {
@@ -103,6 +105,23 @@ func start(opts []Option) (_ *Server, err error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// dirPrefix begins the name of every server's directory.
+const dirPrefix = "openshell-postgres-"
+
+// sweep removes the directories of servers whose tests were killed: nobody has started them for long, and they do not run.
+func sweep(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*")) // fails only for a bad pattern
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil || time.Since(info.ModTime()) < 2*startTimeout {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "data", "postmaster.pid")); errors.Is(err, fs.ErrNotExist) {
+			os.RemoveAll(dir) // as far as it is ours
+		}
+	}
 }
 
 // initialize makes the data directory. Its collation sorts by language where PostgreSQL was built with ICU, so that a
