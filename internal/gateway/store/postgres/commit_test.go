@@ -111,6 +111,21 @@ func TestSandboxDeletedBeforeItsCreateWasAnsweredStaysGone(t *testing.T) {
 	}
 }
 
+func TestCommitIsNotBrokenOffByItsCaller(t *testing.T) {
+	w, s, other := behindTheWire(t)
+	create(t, s, "web")
+	ctx, cancel := context.WithCancel(t.Context())
+	w.atCommit(func(c *brokenConn) {
+		cancel()
+		c.send()
+	})
+	marked, err := s.ChangeSandbox(ctx, named("web"), nil, mark)
+	if err != nil {
+		t.Fatalf("the change answered %v", err)
+	}
+	unchanged(t, other, marked)
+}
+
 func TestOutcomeThatCannotBeFoundOutIsSaidToBeUnknown(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	w := &wire{}

@@ -46,13 +46,15 @@ func (w *wire) loseCommit(then func()) {
 // loseAnswer cuts the connection when the answer to the next COMMIT has come, before it is passed on, and then calls then.
 func (w *wire) loseAnswer(then func()) {
 	w.atCommit(func(c *brokenConn) {
-		if _, err := c.Conn.Write(commitMessage); err == nil {
-			_, _ = c.Conn.Read(make([]byte, 1024))
-		}
+		c.send()
+		_, _ = c.Conn.Read(make([]byte, 1024))
 		_ = c.Conn.Close()
 		then()
 	})
 }
+
+// send passes a COMMIT on.
+func (c *brokenConn) send() { _, _ = c.Conn.Write(commitMessage) }
 
 func (w *wire) atCommit(fn func(c *brokenConn)) {
 	w.mu.Lock()
