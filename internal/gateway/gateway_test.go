@@ -179,8 +179,8 @@ func TestClientCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = openshellv1.NewOpenShellClient(dial(t, g.Address(), transport)).Health(call(t), &openshellv1.HealthRequest{})
-	wantCode(t, err, codes.Unavailable) // without a certificate
+	_, err = openshellv1.NewOpenShellClient(dial(t, g.Address(), transport)).GetCurrentUser(call(t), &openshellv1.GetCurrentUserRequest{})
+	wantCode(t, err, codes.Unauthenticated) // without a certificate
 }
 
 // Every answer names its request, also an error, also of a method that is not there.

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 )
 
 // Limits bound what callers can take of a gateway. A zero value stands for the default.
@@ -70,15 +72,25 @@ func (l Limits) options() []grpc.ServerOption {
 
 // boundUnary and boundStream give every call its deadline; an earlier one of its own stays.
 func (l Limits) boundUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.CallTime)
+	bounded, cancel := context.WithTimeout(ctx, l.CallTime)
 	defer cancel()
-	return handler(ctx, req)
+	reply, err := handler(bounded, req)
+	return reply, l.explain(ctx, bounded, err)
 }
 
 func (l Limits) boundStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, cancel := context.WithTimeout(stream.Context(), l.CallTime)
+	bounded, cancel := context.WithTimeout(stream.Context(), l.CallTime)
 	defer cancel()
-	return handler(srv, boundedStream{stream, ctx})
+	return l.explain(stream.Context(), bounded, handler(srv, boundedStream{stream, bounded}))
+}
+
+// explain tells the caller that it was the gateway who set the deadline.
+func (l Limits) explain(own, bounded context.Context, err error) error {
+	code := status.Code(err)
+	if code != codes.DeadlineExceeded && code != codes.Canceled || own.Err() != nil || bounded.Err() == nil {
+		return err
+	}
+	return status.Errorf(codes.DeadlineExceeded, "the call took longer than the %v that this gateway allows; what it has begun goes on", l.CallTime)
 }
 
 type boundedStream struct {

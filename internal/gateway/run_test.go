@@ -12,11 +12,13 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
@@ -48,10 +50,13 @@ func (l *lines) String() string {
 // running is a gateway over parts of the test's own.
 type running struct {
 	*gateway.Gateway
-	client openshellv1.OpenShellClient
-	health healthv1.HealthClient
-	log    *lines
-	served chan error
+	address     string
+	conn        *grpc.ClientConn
+	client      openshellv1.OpenShellClient
+	conditional conditionalv1.ConditionalSandboxesClient
+	health      healthv1.HealthClient
+	log         *lines
+	served      chan error
 }
 
 func run(t *testing.T, cfg gateway.Config) *running {
@@ -60,16 +65,23 @@ func run(t *testing.T, cfg gateway.Config) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{log: &lines{}, served: make(chan error, 1)}
+	return runOn(t, listener, cfg)
+}
+
+func runOn(t *testing.T, listener net.Listener, cfg gateway.Config) *running {
+	t.Helper()
+	r := &running{address: listener.Addr().String(), log: &lines{}, served: make(chan error, 1)}
 	cfg.Logger = slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg.Access = auth.Config{Unauthenticated: auth.FromLoopback}
+	var err error
 	if r.Gateway, err = gateway.New(call(t), cfg); err != nil {
 		t.Fatal(err)
 	}
 	go func() { r.served <- r.Serve(listener) }()
 	t.Cleanup(func() { r.Shutdown(call(t)) })
-	conn := dial(t, listener.Addr().String())
-	r.client, r.health = openshellv1.NewOpenShellClient(conn), healthv1.NewHealthClient(conn)
+	r.conn = dial(t, r.address)
+	r.client, r.conditional = openshellv1.NewOpenShellClient(r.conn), conditionalv1.NewConditionalSandboxesClient(r.conn)
+	r.health = healthv1.NewHealthClient(r.conn)
 	return r
 }
 

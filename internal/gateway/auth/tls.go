@@ -16,11 +16,10 @@ import (
 type TLSConfig struct {
 	// CertFile and KeyFile are the server's certificate with its chain and its key, PEM.
 	CertFile, KeyFile string
-	// ClientCAFile holds the CAs of client certificates, PEM. When it is empty no client certificate is asked for.
+	// ClientCAFile holds the CAs of client certificates, PEM. When it is empty no client certificate is asked for. Else a
+	// certificate of another CA, or one that is not valid now, is refused. Callers may come without one, as to a stock
+	// gateway: what they may do then is for the [Gate] to say.
 	ClientCAFile string
-	// RequireClientCert refuses connections without a client certificate. Otherwise callers may come without one, but a
-	// certificate of another CA, or one that is not valid now, is refused either way.
-	RequireClientCert bool
 	// CheckEvery is the least time between two looks at the files; 0 means ten seconds.
 	CheckEvery time.Duration
 	// Logger takes reloads and failed ones; nil means slog.Default().
@@ -151,8 +150,5 @@ func (f *certificateFiles) parse(content certificateContent) (*tls.Config, error
 		return nil, fmt.Errorf("auth: TLS client CA file %s holds no certificate", f.cfg.ClientCAFile)
 	}
 	config.ClientAuth = tls.VerifyClientCertIfGiven
-	if f.cfg.RequireClientCert {
-		config.ClientAuth = tls.RequireAndVerifyClientCert
-	}
 	return config, nil
 }
