@@ -95,6 +95,34 @@ func TestFormatSparse(t *testing.T) {
 	}
 }
 
+// The name parameter has a word of its own with MCP, and only there.
+func TestFormatRequests(t *testing.T) {
+	rule := "rules: [{allow: {method: tools/call, params: {name: {any: [a, b*]}, x.y: z}, query: {q: '*'}}}]"
+	for protocol, want := range map[string]string{
+		"mcp": `
+          tool:
+            any:
+            - a
+            - "b*"
+          params:
+            x.y: z
+`,
+		"rest": `
+          params:
+            name:
+              any:
+              - a
+              - "b*"
+            x.y: z
+`,
+	} {
+		text := mustFormat(t, mustParse(t, endpointText("port: 1", "protocol: "+protocol, rule)))
+		if want = "      - allow:\n          method: tools/call\n          query:\n            q: \"*\"" + want; !strings.Contains(text, want) {
+			t.Errorf("%s:\n%s\nwant in it:\n%s", protocol, text, want)
+		}
+	}
+}
+
 func TestFormatTrickyText(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "yes", "No", "ON", "y", "~", "null", "Null", "true", "0", "007", "0x1F", "1_000", "1e3", ".inf", "-.INF", ".NaN", "nan", "2025-11-25", "12:30:45",
