@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -22,15 +23,26 @@ type flags struct {
 	Config      string     `help:"Configuration file (TOML); its keys are the names of the flags." env:"OPENSHELL_GATEWAY_CONFIG" placeholder:"FILE"`
 	BindAddress string     `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1" placeholder:"IP"`
 	Port        uint16     `help:"Port to listen on; 0 takes any that is free." env:"OPENSHELL_SERVER_PORT" default:"17670"`
+	HealthPort  uint16     `help:"Port of /healthz and /readyz, over HTTP; 0 serves neither." env:"OPENSHELL_HEALTH_PORT" default:"0"`
+	MetricsPort uint16     `help:"Port of /metrics for Prometheus, over HTTP; 0 does not serve it." env:"OPENSHELL_METRICS_PORT" default:"0"`
 	LogLevel    slog.Level `help:"Least level of log lines: debug, info, warn or error." env:"OPENSHELL_LOG_LEVEL" default:"info"`
 	DBURL       string     `name:"db-url" help:"Database: sqlite:PATH, sqlite::memory: for one that ends with the process, or postgres://… for several gateways." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
 
 	TLSCert         string `name:"tls-cert" help:"Certificate of the gateway with its chain (PEM)." env:"OPENSHELL_TLS_CERT" placeholder:"FILE" group:"Access"`
 	TLSKey          string `name:"tls-key" help:"Its key (PEM)." env:"OPENSHELL_TLS_KEY" placeholder:"FILE" group:"Access"`
 	TLSClientCA     string `name:"tls-client-ca" help:"Authorities of client certificates (PEM)." env:"OPENSHELL_TLS_CLIENT_CA" placeholder:"FILE" group:"Access"`
-	EnableMTLSAuth  *bool  `name:"enable-mtls-auth" help:"Take the client certificate for the caller's identity; on by default with --tls-client-ca." env:"OPENSHELL_ENABLE_MTLS_AUTH" negatable:"" group:"Access"`
-	DisableTLS      bool   `name:"disable-tls" help:"Serve plaintext, on loopback addresses, to whoever connects." env:"OPENSHELL_DISABLE_TLS" group:"Access"`
+	EnableMTLSAuth  *bool  `name:"enable-mtls-auth" help:"Take the client certificate for the caller's identity; on by default with --tls-client-ca and no --oidc-issuer." env:"OPENSHELL_ENABLE_MTLS_AUTH" negatable:"" group:"Access"`
+	DisableTLS      bool   `name:"disable-tls" help:"Serve plaintext: on loopback addresses to whoever connects, with --oidc-issuer on any." env:"OPENSHELL_DISABLE_TLS" group:"Access"`
 	Unauthenticated bool   `name:"dangerously-allow-unauthenticated" help:"Let in everybody who can connect, from anywhere." group:"Access"`
+
+	OIDCIssuer      string   `name:"oidc-issuer" help:"Take the bearer tokens of this OpenID Connect issuer." env:"OPENSHELL_OIDC_ISSUER" placeholder:"URL" group:"OIDC"`
+	OIDCAudience    string   `name:"oidc-audience" help:"Audience (aud) that tokens must be for." env:"OPENSHELL_OIDC_AUDIENCE" default:"${oidc_audience}" group:"OIDC"`
+	OIDCJWKSTTL     uint32   `name:"oidc-jwks-ttl" help:"How long the keys of the issuer are used before they are fetched again, in seconds." env:"OPENSHELL_OIDC_JWKS_TTL" default:"${oidc_jwks_ttl}" placeholder:"SECONDS" group:"OIDC"`
+	OIDCJWKSOrigins []string `name:"oidc-jwks-allowed-origins" help:"Origins besides its own that the issuer may keep its keys at, such as https://keys.example.com." env:"OPENSHELL_OIDC_JWKS_ALLOWED_ORIGINS" placeholder:"URL" group:"OIDC"`
+	OIDCRolesClaim  string   `name:"oidc-roles-claim" help:"Path of the roles in a token, names joined by dots." env:"OPENSHELL_OIDC_ROLES_CLAIM" default:"${oidc_roles_claim}" group:"OIDC"`
+	OIDCAdminRole   string   `name:"oidc-admin-role" help:"Role of platform administrators; empty, like --oidc-user-role, lets every valid token do everything." env:"OPENSHELL_OIDC_ADMIN_ROLE" default:"${oidc_admin_role}" group:"OIDC"`
+	OIDCUserRole    string   `name:"oidc-user-role" help:"Role of users, who may act in workspaces that they are members of." env:"OPENSHELL_OIDC_USER_ROLE" default:"${oidc_user_role}" group:"OIDC"`
+	OIDCScopesClaim string   `name:"oidc-scopes-claim" help:"Path of the scopes in a token; empty does not ask for scopes." env:"OPENSHELL_OIDC_SCOPES_CLAIM" group:"OIDC"`
 
 	RequirePrecondition bool `help:"Refuse deletes, stops and starts without a precondition." group:"Conditional calls"`
 	WithoutConditional  bool `help:"Behave like a stock gateway: no conditional calls, health service or reflection." group:"Conditional calls"`
@@ -47,7 +59,12 @@ func parse(args []string, stdout, stderr io.Writer) (f flags, err error) {
 	options := []kong.Option{
 		kong.Name("openshell-reference-gateway"),
 		kong.Description("Serves the OpenShell API over a simulated compute driver, with conditional calls."),
-		kong.Vars{"version": version, "db_url": defaultDBURL()},
+		kong.Vars{
+			"version": version, "db_url": defaultDBURL(),
+			"oidc_audience": auth.DefaultAudience, "oidc_roles_claim": auth.DefaultRolesClaim,
+			"oidc_admin_role": auth.DefaultAdminRole, "oidc_user_role": auth.DefaultUserRole,
+			"oidc_jwks_ttl": strconv.Itoa(int(auth.DefaultJWKSTTL.Seconds())),
+		},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { shown = true }),
 	}
@@ -88,36 +105,74 @@ func defaultDBURL() string {
 
 // check refuses flags that do not go together.
 func (f flags) check() error {
-	ip := net.ParseIP(f.BindAddress)
-	switch {
-	case ip == nil:
-		return fmt.Errorf("--bind-address: %q is no IP address", f.BindAddress)
-	case f.DBURL == "":
-		return errors.New("--db-url: there is no home directory to keep the database in; name a place, such as sqlite:gateway.db")
-	case f.DisableTLS && (f.TLSCert != "" || f.TLSKey != "" || f.TLSClientCA != ""):
-		return errors.New("--disable-tls: contradicts --tls-cert, --tls-key and --tls-client-ca")
-	case f.DisableTLS && !f.Unauthenticated && !ip.IsLoopback():
-		return fmt.Errorf("--disable-tls: serves plaintext to whoever connects, so --bind-address must be a loopback address and not %s; "+
-			"use TLS with client certificates, or add --dangerously-allow-unauthenticated", f.BindAddress)
-	case !f.DisableTLS && (f.TLSCert == "" || f.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key are required, or else --disable-tls for plaintext on a loopback address")
-	case f.EnableMTLSAuth != nil && *f.EnableMTLSAuth && f.TLSClientCA == "":
-		return errors.New("--enable-mtls-auth: needs --tls-client-ca")
-	case !f.DisableTLS && !f.mtlsAuth() && !f.Unauthenticated:
-		return errors.New("nobody could call this gateway: give --tls-client-ca for client certificates, or --dangerously-allow-unauthenticated")
+	for _, check := range []func() error{f.checkListeners, f.checkAccess, f.checkOIDC} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+func (f flags) checkListeners() error {
+	switch {
+	case net.ParseIP(f.BindAddress) == nil:
+		return fmt.Errorf("--bind-address: %q is no IP address", f.BindAddress)
+	case f.DBURL == "":
+		return errors.New("--db-url: there is no home directory to keep the database in; name a place, such as sqlite:gateway.db")
+	case f.HealthPort != 0 && f.HealthPort == f.Port:
+		return fmt.Errorf("--health-port: %d is the --port already", f.HealthPort)
+	case f.MetricsPort != 0 && (f.MetricsPort == f.Port || f.MetricsPort == f.HealthPort):
+		return fmt.Errorf("--metrics-port: %d is the --port or the --health-port already", f.MetricsPort)
+	}
+	return nil
+}
+
+func (f flags) checkAccess() error {
+	switch {
+	case f.DisableTLS && (f.TLSCert != "" || f.TLSKey != "" || f.TLSClientCA != ""):
+		return errors.New("--disable-tls: contradicts --tls-cert, --tls-key and --tls-client-ca")
+	case f.DisableTLS && !f.Unauthenticated && f.OIDCIssuer == "" && !net.ParseIP(f.BindAddress).IsLoopback():
+		return fmt.Errorf("--disable-tls: serves plaintext to whoever connects, so --bind-address must be a loopback address and not %s; "+
+			"use TLS with client certificates, ask for tokens with --oidc-issuer, or add --dangerously-allow-unauthenticated", f.BindAddress)
+	case !f.DisableTLS && (f.TLSCert == "" || f.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key are required, or else --disable-tls for plaintext on a loopback address")
+	case f.EnableMTLSAuth != nil && *f.EnableMTLSAuth && f.TLSClientCA == "":
+		return errors.New("--enable-mtls-auth: needs --tls-client-ca")
+	case !f.DisableTLS && !f.mtlsAuth() && f.OIDCIssuer == "" && !f.Unauthenticated:
+		return errors.New("nobody could call this gateway: give --tls-client-ca for client certificates, --oidc-issuer for bearer tokens, or --dangerously-allow-unauthenticated")
+	}
+	return nil
+}
+
+func (f flags) checkOIDC() error {
+	switch {
+	case f.OIDCIssuer == "":
+		return nil
+	case f.OIDCAudience == "":
+		return errors.New("--oidc-audience: must not be empty, or tokens for other services would be taken")
+	case f.OIDCJWKSTTL == 0:
+		return errors.New("--oidc-jwks-ttl: must be at least 1 second, or the issuer would be asked at every call")
+	case (f.OIDCAdminRole == "") != (f.OIDCUserRole == ""):
+		return errors.New("--oidc-admin-role and --oidc-user-role: set both, or set both to nothing to let every valid token do everything")
+	case f.OIDCAdminRole != "" && f.OIDCRolesClaim == "":
+		return errors.New("--oidc-roles-claim: must not be empty, unless --oidc-admin-role and --oidc-user-role are")
+	}
+	return nil
+}
+
+// mtlsAuth is whether a client certificate says who calls.
 func (f flags) mtlsAuth() bool {
-	return f.TLSClientCA != "" && (f.EnableMTLSAuth == nil || *f.EnableMTLSAuth)
+	if f.EnableMTLSAuth != nil {
+		return *f.EnableMTLSAuth
+	}
+	return f.TLSClientCA != "" && f.OIDCIssuer == ""
 }
 
 // config is what the flags say, but for the store.
 func (f flags) config(log *slog.Logger) (gateway.Config, error) {
 	cfg := gateway.Config{
 		Version:             gateway.Version(version),
-		Access:              auth.Config{ClientCertificates: f.mtlsAuth()},
+		Access:              auth.Config{ClientCertificates: f.mtlsAuth(), OIDC: f.oidc()},
 		RequirePrecondition: f.RequirePrecondition,
 		WithoutConditional:  f.WithoutConditional,
 		Logger:              log,
@@ -125,8 +180,11 @@ func (f flags) config(log *slog.Logger) (gateway.Config, error) {
 	switch {
 	case f.Unauthenticated:
 		cfg.Access.Unauthenticated = auth.FromAnywhere
-	case f.DisableTLS:
+	case f.DisableTLS && f.OIDCIssuer == "":
 		cfg.Access.Unauthenticated = auth.FromLoopback
+	}
+	if f.DisableTLS && f.OIDCIssuer != "" {
+		log.Warn("bearer tokens arrive in plaintext: put a proxy that ends TLS in front of this gateway")
 	}
 	var err error
 	if !f.DisableTLS {
@@ -135,11 +193,24 @@ func (f flags) config(log *slog.Logger) (gateway.Config, error) {
 	return cfg, err
 }
 
+// oidc is nil without an issuer.
+func (f flags) oidc() *auth.OIDCConfig {
+	if f.OIDCIssuer == "" {
+		return nil
+	}
+	return &auth.OIDCConfig{
+		Issuer: f.OIDCIssuer, Audience: f.OIDCAudience,
+		JWKSTTL: time.Duration(f.OIDCJWKSTTL) * time.Second, JWKSOrigins: f.OIDCJWKSOrigins,
+		RolesClaim: f.OIDCRolesClaim, AdminRole: f.OIDCAdminRole, UserRole: f.OIDCUserRole,
+		ScopesClaim: f.OIDCScopesClaim,
+		Leeway:      auth.DefaultLeeway,
+	}
+}
+
 func (f flags) tls(log *slog.Logger) (*tls.Config, error) {
 	return auth.NewTLS(auth.TLSConfig{
 		CertFile: f.TLSCert, KeyFile: f.TLSKey, ClientCAFile: f.TLSClientCA,
-		RequireClientCert: f.TLSClientCA != "" && !f.Unauthenticated,
-		Logger:            log,
+		Logger: log,
 	})
 }
 

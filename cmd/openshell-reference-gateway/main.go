@@ -74,21 +74,48 @@ func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (er
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	stop, err := f.serveOperations(ctx, g, log)
+	if err != nil {
+		shutDown(ctx, g)
+		return errors.Join(err, listener.Close())
+	}
+	defer stop() // after the gateway has drained, so that it can be seen to do so
 
+	ctx, cancel := context.WithCancel(ctx)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
 		<-ctx.Done()
 		log.Info("draining")
-		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		g.Shutdown(draining)
+		shutDown(ctx, g)
 	}()
 	endpoint := f.scheme() + "://" + listener.Addr().String()
 	log.Info("listening", "endpoint", endpoint, "version", version, "database", gateway.StoreName(f.DBURL),
 		"conditional", !f.WithoutConditional, "require_precondition", f.RequirePrecondition)
 	fmt.Fprintf(stdout, "openshell-reference-gateway %s listens on %s\n", version, endpoint)
 	err = g.Serve(listener)
+	cancel() // it may have ended by itself
 	<-drained
 	return err
+}
+
+// shutDown drains a gateway, although ctx has ended.
+func shutDown(ctx context.Context, g *gateway.Gateway) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	g.Shutdown(ctx)
+}
+
+// serveOperations serves health and metrics where flags ask for it.
+func (f flags) serveOperations(ctx context.Context, g *gateway.Gateway, log *slog.Logger) (stop func(), err error) {
+	stopHealth, err := f.serveHTTP(ctx, "--health-port", f.HealthPort, g.HealthHandler(), log)
+	if err != nil {
+		return nil, err
+	}
+	stopMetrics, err := f.serveHTTP(ctx, "--metrics-port", f.MetricsPort, g.MetricsHandler(), log)
+	if err != nil {
+		stopHealth()
+		return nil, err
+	}
+	return func() { stopMetrics(); stopHealth() }, nil
 }
