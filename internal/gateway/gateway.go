@@ -41,7 +41,7 @@ type Config struct {
 	Version string
 	// TLS is nil for plaintext.
 	TLS *tls.Config
-	// Access says who may call. Its services, observer and logger are the gateway's.
+	// Access says who may call. Its services, members, observer and logger are the gateway's.
 	Access auth.Config
 	// Limits bound what callers can take.
 	Limits Limits
@@ -80,7 +80,7 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	access := cfg.Access
-	access.Services, access.Observe, access.Logger = services(cfg), observe, cfg.Logger
+	access.Services, access.Members, access.Observe, access.Logger = services(cfg), server.Members(cfg.Store), observe, cfg.Logger
 	gate, err := auth.New(ctx, access)
 	if err != nil {
 		return nil, err

@@ -77,9 +77,11 @@ func Annotations(field string, annotations map[string]string) *Violation {
 }
 
 // sizes checks a map of texts that may say anything.
-func sizes(field string, m map[string]string) *Violation {
-	if len(m) > MaxEntries {
-		return tooMany(field)
+func sizes(field string, m map[string]string) *Violation { return bounded(field, m, MaxEntries) }
+
+func bounded(field string, m map[string]string, entries int) *Violation {
+	if len(m) > entries {
+		return violation(field, "must have at most %d entries, not %d", entries, len(m))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if len(key) > MaxKey {

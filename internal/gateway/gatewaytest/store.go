@@ -51,3 +51,9 @@ func (s *observedStore) Reschedule(ctx context.Context, sandboxID, operationID s
 	defer s.notify()
 	return s.Store.Reschedule(ctx, sandboxID, operationID, after)
 }
+
+// Transact implements [store.Store].
+func (s *observedStore) Transact(ctx context.Context, fn func(store.Tx) error) error {
+	defer s.notify()
+	return s.Store.Transact(ctx, fn)
+}

@@ -15,18 +15,36 @@ type Draft struct {
 	Name                string
 	Labels, Annotations map[string]string
 	Spec                *openshellv1.SandboxSpec
+	// Admit, when set, has the last word on whether it may be made, in the transaction that inserts it.
+	Admit func(tx store.Tx) error
 }
 
 // Create makes a sandbox and returns when the driver has taken it on. When the driver refuses, it is removed again and
 // the error is a [DriverError].
 func (m *Manager) Create(ctx context.Context, workspace string, draft Draft) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		s, err := m.store.CreateSandbox(ctx, workspace, born(newID(), newID(), newID(), draft))
+		s, err := m.insert(ctx, workspace, draft)
 		if err != nil {
 			return store.Sandbox{}, err
 		}
 		return m.create(ctx, s)
 	})
+}
+
+func (m *Manager) insert(ctx context.Context, workspace string, draft Draft) (store.Sandbox, error) {
+	build := born(newID(), newID(), newID(), draft)
+	if draft.Admit == nil {
+		return m.store.CreateSandbox(ctx, workspace, build)
+	}
+	var s store.Sandbox
+	err := m.store.Transact(ctx, func(tx store.Tx) error {
+		err := draft.Admit(tx)
+		if err == nil {
+			s, err = tx.CreateSandbox(workspace, build)
+		}
+		return err
+	})
+	return s, err
 }
 
 // create has the driver take a new sandbox on.

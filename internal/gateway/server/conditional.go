@@ -6,6 +6,7 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
@@ -25,7 +26,7 @@ type conditionalServer struct {
 
 // DeleteSandbox deletes the sandbox with the expected id.
 func (c *conditionalServer) DeleteSandbox(ctx context.Context, req *conditionalv1.ConditionalDeleteSandboxRequest) (*openshellv1.DeleteSandboxResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest(), req.GetPrecondition())
+	workspace, p, err := checkConditional(req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (c *conditionalServer) DeleteSandbox(ctx context.Context, req *conditionalv
 
 // StopSandbox stops the sandbox with the expected id.
 func (c *conditionalServer) StopSandbox(ctx context.Context, req *conditionalv1.ConditionalStopSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest(), req.GetPrecondition())
+	workspace, p, err := checkConditional(req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (c *conditionalServer) StopSandbox(ctx context.Context, req *conditionalv1.
 
 // StartSandbox starts the sandbox with the expected id.
 func (c *conditionalServer) StartSandbox(ctx context.Context, req *conditionalv1.ConditionalStartSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest(), req.GetPrecondition())
+	workspace, p, err := checkConditional(req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +61,21 @@ func (c *conditionalServer) StartSandbox(ctx context.Context, req *conditionalv1
 }
 
 // checkConditional checks a conditional request in the order that all of them share: the name, the shape of the
-// precondition, the shape of the workspace_scope.
-func checkConditional(req interface {
-	GetName() string
-	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
-}, p *conditionalv1.SandboxPrecondition) (workspace string, condition *store.Precondition, err error) {
-	if req.GetName() == "" {
+// precondition, the shape of the workspace_scope. The version that some plain requests can expect (0 in others) becomes a
+// part of the precondition.
+func checkConditional(name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, expected uint64) (workspace string, condition *store.Precondition, err error) {
+	if name == "" {
 		return "", nil, errSandboxRequired
 	}
 	if condition, err = precondition(p); err != nil {
 		return "", nil, err
 	}
-	workspace, err = oneWorkspace(req.GetWorkspaceScope())
+	if condition.ResourceVersion != 0 && expected != 0 {
+		return "", nil, &apierr.InvalidArgument{
+			Field: "request.expected_resource_version", Problem: "must not be given beside precondition.resource_version; give one of them",
+		}
+	}
+	condition.ResourceVersion = max(condition.ResourceVersion, expected)
+	workspace, err = oneWorkspace(scope)
 	return workspace, condition, err
 }

@@ -32,6 +32,7 @@ func knownStatus(err error) error {
 		pending    *lifecycle.OperationPendingError
 		phase      *lifecycle.PhaseError
 		refused    *lifecycle.DriverError
+		missing    *store.MissingError
 	)
 	switch {
 	case err == nil, errors.As(err, &withStatus):
@@ -56,6 +57,8 @@ func knownStatus(err error) error {
 		return status.Error(codes.FailedPrecondition, phase.Error())
 	case errors.As(err, &refused):
 		return driverStatus(refused)
+	case errors.As(err, &missing):
+		return missingProvider(missing.Key.Name, missing.Key.Workspace)
 	case errors.Is(err, store.ErrNotFound):
 		return status.Error(codes.NotFound, "sandbox not found")
 	}

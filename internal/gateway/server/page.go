@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -12,8 +13,55 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
+
+// Page sizes (upstream-contract, lists and pagination).
+const (
+	defaultPageSize = 100
+	maxPageSize     = 1000
+)
+
+// pageSize settles how many items a page has.
+func pageSize(wanted int32) (int, error) {
+	switch {
+	case wanted < 0:
+		return 0, status.Error(codes.InvalidArgument, "page_size must not be negative")
+	case wanted == 0:
+		return defaultPageSize, nil
+	}
+	return min(int(wanted), maxPageSize), nil
+}
+
+// page is the part of a list that was asked for.
+type page struct {
+	size    int
+	after   *store.Cursor
+	binding []byte
+}
+
+// readPage reads a page token. list are the call and all of its parameters but the page size: together with the caller
+// they are what a token is good for.
+func readPage(ctx context.Context, size int, token string, list ...string) (page, error) {
+	caller, _ := auth.FromContext(ctx)
+	p := page{size: size, binding: bind(append(list, caller.Key())...)}
+	var err error
+	p.after, err = readPageToken(token, p.binding)
+	return p, err
+}
+
+// limit is one more than is shown: that tells whether there is a next page.
+func (p page) limit() int { return p.size + 1 }
+
+// cut takes off what is beyond the page, and makes a token for what follows.
+func cut[T any](p page, rows []T, at func(T) store.Cursor) ([]T, string) {
+	if len(rows) < p.limit() {
+		return rows, ""
+	}
+	rows = rows[:p.size]
+	return rows, pageToken(at(rows[p.size-1]), p.binding)
+}
 
 // pageContent is what a page token carries: where the page before ended, and what list it belongs to. Clients take it for
 // opaque.
@@ -34,7 +82,7 @@ func bind(parts ...string) []byte {
 	return hash.Sum(nil)[:12]
 }
 
-func pageToken(last store.Sandbox, binding []byte) string {
+func pageToken(last store.Cursor, binding []byte) string {
 	content, err := json.Marshal(pageContent{
 		Binding: binding, CreatedAt: last.CreatedAt.UnixMicro(), Name: last.Name, Workspace: last.Workspace, ID: last.ID,
 	})

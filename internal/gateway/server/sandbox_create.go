@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"time"
 
 	petname "github.com/dustinkirkland/golang-petname"
 	"github.com/google/uuid"
@@ -34,7 +36,7 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx, workspace, auth.Other); err != nil {
+	if err := s.enterActive(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	if err := admit(req.GetRequestId()); err != nil {
@@ -44,6 +46,9 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 		return nil, err
 	}
 	draft := fillIn(req)
+	if err := s.checkProviders(ctx, workspace, &draft); err != nil {
+		return nil, err
+	}
 	if err := s.Driver.Validate(draft.Spec); err != nil {
 		var invalid *driver.InvalidError
 		if errors.As(err, &invalid) {
@@ -55,7 +60,7 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil, status.Errorf(codes.AlreadyExists, "sandbox '%s' already exists", draft.Name)
 	}
-	return response(created, err)
+	return response(created, inWorkspace(workspace, err))
 }
 
 // checkCreate checks what a request says, whatever there is in the gateway.
@@ -79,6 +84,11 @@ func checkCreate(req *openshellv1.CreateSandboxRequest) error {
 			return &apierr.InvalidArgument{Field: v.Field, Problem: v.Problem}
 		}
 	}
+	for i, name := range req.GetSpec().GetProviders() {
+		if problem := rules.ProviderName(name); problem != "" {
+			return &apierr.InvalidArgument{Field: fmt.Sprintf("spec.providers[%d]", i), Problem: problem}
+		}
+	}
 	return nil
 }
 
@@ -87,13 +97,31 @@ func checkReferences(req *openshellv1.CreateSandboxRequest) error {
 	if name := req.GetWorkloadTemplate(); name != "" {
 		return status.Errorf(codes.NotFound, "sandbox template '%s' not found", name)
 	}
-	if names := req.GetSpec().GetProviders(); len(names) > 0 {
-		return status.Errorf(codes.FailedPrecondition, "provider '%s' not found", names[0])
-	}
 	if len(req.GetServiceExposures()) > 0 {
 		return status.Error(codes.Unimplemented, "this gateway does not expose services, so it cannot do so for a new sandbox")
 	}
 	return nil
+}
+
+// checkProviders checks the providers of a draft now, for an early answer, and has it done again in the transaction that
+// inserts the row, so that none of them is deleted or changed in between.
+func (s *Server) checkProviders(ctx context.Context, workspace string, draft *lifecycle.Draft) error {
+	names := draft.Spec.GetProviders()
+	if len(names) == 0 {
+		return nil
+	}
+	draft.Admit = func(tx store.Tx) error {
+		if _, err := tx.Active(workspace); err != nil {
+			return err
+		}
+		now, err := tx.Now()
+		if err != nil {
+			return err
+		}
+		return newProviderReader(tx.Object, now).compatible(workspace, names)
+	}
+	read := func(key store.Key) (store.Object, error) { return s.Store.Object(ctx, key) }
+	return newProviderReader(read, time.Now()).compatible(workspace, names)
 }
 
 // fillIn sets what a request leaves to the gateway (upstream-contract, CreateSandbox).
@@ -115,8 +143,20 @@ func fillIn(req *openshellv1.CreateSandboxRequest) lifecycle.Draft {
 	if len(spec.GetCommand()) == 0 {
 		spec.Tty = true
 	}
+	spec.Providers = distinct(spec.GetProviders())
 	spec.ProviderAttachmentEpoch = uuid.NewString()
 	return draft
+}
+
+// distinct keeps the first of each.
+func distinct(names []string) []string {
+	var all []string
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // inventName makes a name of two words, or of letters should that not be one.
@@ -126,9 +166,14 @@ func inventName() string {
 	if rules.Name(name) == "" {
 		return name
 	}
-	var letters strings.Builder
+	return letters()
+}
+
+// letters are six at random.
+func letters() string {
+	var b strings.Builder
 	for range 6 {
-		fmt.Fprintf(&letters, "%c", 'a'+rand.N(26))
+		fmt.Fprintf(&b, "%c", 'a'+rand.N(26))
 	}
-	return letters.String()
+	return b.String()
 }

@@ -35,7 +35,7 @@ func (s *Server) DeleteSandbox(ctx context.Context, req *openshellv1.DeleteSandb
 
 // StopSandbox stops whatever sandbox holds the name.
 func (s *Server) StopSandbox(ctx context.Context, req *openshellv1.StopSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, err := s.addressed(ctx, req)
+	workspace, err := s.addressed(ctx, req.GetName(), req.GetWorkspaceScope())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Server) StopSandbox(ctx context.Context, req *openshellv1.StopSandboxRe
 
 // StartSandbox starts whatever sandbox holds the name.
 func (s *Server) StartSandbox(ctx context.Context, req *openshellv1.StartSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, err := s.addressed(ctx, req)
+	workspace, err := s.addressed(ctx, req.GetName(), req.GetWorkspaceScope())
 	if err != nil {
 		return nil, err
 	}
@@ -57,17 +57,14 @@ func (s *Server) StartSandbox(ctx context.Context, req *openshellv1.StartSandbox
 	return s.start(ctx, workspace, req, nil)
 }
 
-// addressed checks whom a stop or start is about, in upstream's order, and returns the workspace. Whether that exists is
-// not told apart from whether the sandbox does.
-func (s *Server) addressed(ctx context.Context, req interface {
-	GetName() string
-	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
-}) (string, error) {
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+// addressed checks which sandbox a call is about, in upstream's order, and returns the workspace. Whether that exists is not
+// told apart from whether the sandbox does.
+func (s *Server) addressed(ctx context.Context, name string, scope *datamodelv1.WorkspaceSelector) (string, error) {
+	workspace, err := oneWorkspace(scope)
 	if err != nil {
 		return "", err
 	}
-	if req.GetName() == "" {
+	if name == "" {
 		return "", errSandboxRequired
 	}
 	return workspace, auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox)

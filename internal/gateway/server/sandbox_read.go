@@ -19,63 +19,52 @@ var errSandboxRequired = status.Error(codes.InvalidArgument, "sandbox is require
 
 // GetSandbox reads the sandbox that holds a name. An unknown workspace answers like an unknown sandbox.
 func (s *Server) GetSandbox(ctx context.Context, req *openshellv1.GetSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := s.addressed(ctx, req.GetName(), req.GetWorkspaceScope())
 	if err != nil {
-		return nil, err
-	}
-	if req.GetName() == "" {
-		return nil, errSandboxRequired
-	}
-	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return response(s.Store.Sandbox(ctx, workspace, req.GetName()))
 }
 
-// Page sizes (upstream-contract, lists and pagination).
-const (
-	defaultPageSize = 100
-	maxPageSize     = 1000
-)
-
 // ListSandboxes reads a page of sandboxes, oldest first.
 func (s *Server) ListSandboxes(ctx context.Context, req *openshellv1.ListSandboxesRequest) (*openshellv1.ListSandboxesResponse, error) {
-	query := store.ListQuery{Limit: int(req.GetPageSize())}
-	switch {
-	case query.Limit < 0:
-		return nil, status.Error(codes.InvalidArgument, "page_size must not be negative")
-	case query.Limit == 0:
-		query.Limit = defaultPageSize
-	case query.Limit > maxPageSize:
-		query.Limit = maxPageSize
-	}
-	var problem string
-	if query.Labels, problem = rules.LabelSelector(req.GetLabelSelector()); problem != "" {
-		return nil, status.Error(codes.InvalidArgument, "label_selector "+problem)
-	}
-	var err error
-	if query.Workspace, err = s.listed(ctx, req.GetWorkspaceScope()); err != nil {
+	size, err := pageSize(req.GetPageSize())
+	if err != nil {
 		return nil, err
 	}
-	binding := bind(openshellv1.OpenShell_ListSandboxes_FullMethodName, query.Workspace, req.GetLabelSelector())
-	if query.After, err = readPageToken(req.GetPageToken(), binding); err != nil {
+	labels, err := labelSelector(req.GetLabelSelector())
+	if err != nil {
 		return nil, err
 	}
-
-	query.Limit++ // one more than is shown tells whether there is a next page
-	page, err := s.Store.ListSandboxes(ctx, query)
+	workspace, err := s.listed(ctx, req.GetWorkspaceScope())
+	if err != nil {
+		return nil, err
+	}
+	p, err := readPage(ctx, size, req.GetPageToken(), openshellv1.OpenShell_ListSandboxes_FullMethodName, workspace, req.GetLabelSelector())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Store.ListSandboxes(ctx, store.ListQuery{Workspace: workspace, Labels: labels, After: p.after, Limit: p.limit()})
 	if err != nil {
 		return nil, err
 	}
 	reply := &openshellv1.ListSandboxesResponse{}
-	if len(page) == query.Limit {
-		page = page[:query.Limit-1]
-		reply.NextPageToken = pageToken(page[len(page)-1], binding)
-	}
-	for _, sandbox := range page {
+	rows, reply.NextPageToken = cut(p, rows, func(s store.Sandbox) store.Cursor {
+		return store.Cursor{CreatedAt: s.CreatedAt, Name: s.Name, Workspace: s.Workspace, ID: s.ID}
+	})
+	for _, sandbox := range rows {
 		reply.Sandboxes = append(reply.Sandboxes, ToProto(sandbox))
 	}
 	return reply, nil
+}
+
+// labelSelector reads a selector; upstream adds no details to what is wrong with one.
+func labelSelector(selector string) (map[string]string, error) {
+	labels, problem := rules.LabelSelector(selector)
+	if problem != "" {
+		return nil, status.Error(codes.InvalidArgument, "label_selector "+problem)
+	}
+	return labels, nil
 }
 
 // listed settles which workspace a list is about: "" means all, for platform administrators.

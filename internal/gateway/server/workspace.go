@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 
+	"github.com/google/uuid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -16,10 +18,37 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
+// errNameRequired is for an empty name; upstream adds no details to it.
+var errNameRequired = status.Error(codes.InvalidArgument, "name is required")
+
+// CreateWorkspace makes a workspace.
+func (s *Server) CreateWorkspace(ctx context.Context, req *openshellv1.CreateWorkspaceRequest) (*openshellv1.CreateWorkspaceResponse, error) {
+	if err := workspaceName(req.GetName()); err != nil {
+		return nil, err
+	}
+	if problem := rules.Name(req.GetName()); problem != "" {
+		return nil, &apierr.InvalidArgument{Field: "name", Problem: problem}
+	}
+	if problem := rules.Labels(req.GetLabels()); problem != "" { // upstream adds no details to these
+		return nil, status.Error(codes.InvalidArgument, problem)
+	}
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	w, err := s.Store.CreateWorkspace(ctx, store.Workspace{ID: uuid.NewString(), Name: req.GetName(), Labels: req.GetLabels()})
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil, status.Errorf(codes.AlreadyExists, "workspace '%s' already exists", req.GetName())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &openshellv1.CreateWorkspaceResponse{Workspace: workspaceProto(w)}, nil
+}
+
 // GetWorkspace reads one workspace.
 func (s *Server) GetWorkspace(ctx context.Context, req *openshellv1.GetWorkspaceRequest) (*openshellv1.GetWorkspaceResponse, error) {
 	if req.GetName() == "" {
-		return nil, status.Error(codes.InvalidArgument, "name is required")
+		return nil, errNameRequired
 	}
 	if err := auth.AuthorizeWorkspace(ctx, req.GetName(), auth.Other); err != nil {
 		return nil, err
@@ -28,54 +57,89 @@ func (s *Server) GetWorkspace(ctx context.Context, req *openshellv1.GetWorkspace
 	if err != nil {
 		return nil, err
 	}
-	return &openshellv1.GetWorkspaceResponse{Workspace: &datamodelv1.Workspace{
+	return &openshellv1.GetWorkspaceResponse{Workspace: workspaceProto(w)}, nil
+}
+
+// ListWorkspaces reads a page of workspaces, oldest first: all of them for platform administrators, else the caller's own.
+func (s *Server) ListWorkspaces(ctx context.Context, req *openshellv1.ListWorkspacesRequest) (*openshellv1.ListWorkspacesResponse, error) {
+	size, err := pageSize(req.GetPageSize())
+	if err != nil {
+		return nil, err
+	}
+	labels, err := labelSelector(req.GetLabelSelector())
+	if err != nil {
+		return nil, err
+	}
+	subject, all := auth.Memberships(ctx)
+	if all {
+		subject = ""
+	}
+	p, err := readPage(ctx, size, req.GetPageToken(), openshellv1.OpenShell_ListWorkspaces_FullMethodName, subject, req.GetLabelSelector())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Store.ListWorkspaces(ctx, store.WorkspaceQuery{Member: subject, Labels: labels, After: p.after, Limit: p.limit()})
+	if err != nil {
+		return nil, err
+	}
+	reply := &openshellv1.ListWorkspacesResponse{}
+	rows, reply.NextPageToken = cut(p, rows, func(w store.Workspace) store.Cursor {
+		return store.Cursor{CreatedAt: w.CreatedAt, Name: w.Name, ID: w.ID}
+	})
+	for _, w := range rows {
+		reply.Workspaces = append(reply.Workspaces, workspaceProto(w))
+	}
+	return reply, nil
+}
+
+// DeleteWorkspace deletes a workspace in which there are only members. Any other is refused, and takes nothing new from
+// then on.
+func (s *Server) DeleteWorkspace(ctx context.Context, req *openshellv1.DeleteWorkspaceRequest) (*openshellv1.DeleteWorkspaceResponse, error) {
+	name := req.GetName()
+	switch name {
+	case "":
+		return nil, errNameRequired
+	case store.DefaultWorkspace:
+		return nil, status.Errorf(codes.FailedPrecondition, "workspace '%s' cannot be deleted", name)
+	}
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	holds, err := s.Store.DeleteWorkspace(ctx, name)
+	switch {
+	case errors.Is(err, store.ErrWorkspaceNotFound) && req.GetAllowMissing():
+		return &openshellv1.DeleteWorkspaceResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT}, nil
+	case err != nil:
+		return nil, inWorkspace(name, err)
+	case len(holds) > 0:
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"workspace '%s' is not empty and was not deleted; it takes nothing new from now on. It still holds: %s. Delete these, then the workspace again",
+			name, kindNames(holds))
+	}
+	return &openshellv1.DeleteWorkspaceResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED}, nil
+}
+
+// kindNames lists kinds, without those that a client never sees by themselves.
+func kindNames(kinds []store.Kind) string {
+	var names []string
+	for _, kind := range kinds {
+		if kind != store.KindProviderReceipt {
+			names = append(names, string(kind))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func workspaceProto(w store.Workspace) *datamodelv1.Workspace {
+	reply := &datamodelv1.Workspace{
 		Metadata: &datamodelv1.ObjectMeta{
 			Id: w.ID, Name: w.Name, Labels: w.Labels, ResourceVersion: w.ResourceVersion, CreatedTime: timestamppb.New(w.CreatedAt),
 		},
 		Status: &datamodelv1.WorkspaceStatus{Phase: datamodelv1.WorkspacePhase_WORKSPACE_PHASE_ACTIVE},
-	}}, nil
-}
-
-// enter settles whether the caller may act in a workspace, and then whether there is one: what an outsider asks about is
-// not told apart from what is not there, if it is about a sandbox.
-func (s *Server) enter(ctx context.Context, workspace string, about auth.Addressee) error {
-	if err := auth.AuthorizeWorkspace(ctx, workspace, about); err != nil {
-		return err
 	}
-	_, err := s.workspace(ctx, workspace)
-	return err
-}
-
-// workspace reads a workspace, or answers as for one that does not exist.
-func (s *Server) workspace(ctx context.Context, name string) (store.Workspace, error) {
-	w, err := s.Store.Workspace(ctx, name)
-	if errors.Is(err, store.ErrWorkspaceNotFound) {
-		return w, status.Errorf(codes.NotFound, "workspace '%s' not found", name)
+	if w.Terminating() {
+		reply.Metadata.DeletionTime = timestamppb.New(w.TerminatingSince)
+		reply.Status.Phase = datamodelv1.WorkspacePhase_WORKSPACE_PHASE_TERMINATING
 	}
-	return w, err
-}
-
-const workspaceScope = "workspace_scope"
-
-// oneWorkspace checks the shape of a workspace_scope that must name one workspace.
-func oneWorkspace(scope *datamodelv1.WorkspaceSelector) (string, error) {
-	switch selection := scope.GetSelection().(type) {
-	case *datamodelv1.WorkspaceSelector_Workspace:
-		return selection.Workspace, workspaceName(selection.Workspace)
-	case *datamodelv1.WorkspaceSelector_AllWorkspaces:
-		return "", &apierr.InvalidArgument{Field: workspaceScope, Problem: "must name one workspace; all_workspaces is for lists only"}
-	default:
-		return "", &apierr.InvalidArgument{Field: workspaceScope, Problem: "workspace_scope is required"}
-	}
-}
-
-// workspaceName refuses a name that no workspace can have by its length; upstream adds no details to this error.
-func workspaceName(name string) error {
-	switch {
-	case name == "":
-		return status.Error(codes.InvalidArgument, "workspace name must not be empty")
-	case len(name) > rules.MaxName:
-		return status.Errorf(codes.InvalidArgument, "workspace name must be at most %d characters long", rules.MaxName)
-	}
-	return nil
+	return reply
 }

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// AttachSandboxProvider attaches a provider to whatever sandbox holds the name.
+func (s *Server) AttachSandboxProvider(ctx context.Context, req *openshellv1.AttachSandboxProviderRequest) (*openshellv1.AttachSandboxProviderResponse, error) {
+	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkProviderName(req.GetProvider()); err != nil {
+		return nil, err
+	}
+	return s.attach(ctx, workspace, req, nil)
+}
+
+// DetachSandboxProvider detaches a provider from whatever sandbox holds the name.
+func (s *Server) DetachSandboxProvider(ctx context.Context, req *openshellv1.DetachSandboxProviderRequest) (*openshellv1.DetachSandboxProviderResponse, error) {
+	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkProviderName(req.GetProvider()); err != nil {
+		return nil, err
+	}
+	return s.detach(ctx, workspace, req, nil)
+}
+
+func checkProviderName(name string) error {
+	if problem := rules.ProviderName(name); problem != "" {
+		return &apierr.InvalidArgument{Field: "provider", Problem: problem}
+	}
+	return nil
+}
+
+// attach is what the plain and the conditional call have in common once the caller is let in.
+func (s *Server) attach(ctx context.Context, workspace string, req *openshellv1.AttachSandboxProviderRequest, p *store.Precondition) (*openshellv1.AttachSandboxProviderResponse, error) {
+	// A workspace that does not exist answers below, like a sandbox that does not.
+	w, err := s.Store.Workspace(ctx, workspace)
+	switch {
+	case err == nil && w.Terminating():
+		return nil, terminating(workspace)
+	case err != nil && !errors.Is(err, store.ErrWorkspaceNotFound):
+		return nil, err
+	}
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH, workspace, req, p)
+	if err := a.transact(ctx, s.Store); err != nil {
+		return nil, err
+	}
+	receipt, err := receiptProto(a.receipt)
+	return &openshellv1.AttachSandboxProviderResponse{Sandbox: ToProto(a.sandbox), Attached: a.changed, Receipt: receipt}, err
+}
+
+// detach is the same for the other way.
+func (s *Server) detach(ctx context.Context, workspace string, req *openshellv1.DetachSandboxProviderRequest, p *store.Precondition) (*openshellv1.DetachSandboxProviderResponse, error) {
+	if err := admit(req.GetRequestId()); err != nil {
+		return nil, err
+	}
+	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_DETACH, workspace, req, p)
+	if err := a.transact(ctx, s.Store); err != nil {
+		return nil, err
+	}
+	receipt, err := receiptProto(a.receipt)
+	return &openshellv1.DetachSandboxProviderResponse{Sandbox: ToProto(a.sandbox), Detached: a.changed, Receipt: receipt}, err
+}
+
+// attachment is the wish to attach or detach a provider and, after its transaction, what came of it.
+type attachment struct {
+	target       store.Target
+	precondition *store.Precondition
+	version      uint64 // that a plain call expects; 0 for any
+	provider     string
+	kind         openshellv1.ProviderMutationKind
+	mutationID   string
+	epoch        string // of the attachments, should they change
+
+	sandbox store.Sandbox
+	changed bool
+	receipt store.Object
+}
+
+func newAttachment(kind openshellv1.ProviderMutationKind, workspace string, req interface {
+	GetSandbox() string
+	GetProvider() string
+	GetExpectedResourceVersion() uint64
+}, p *store.Precondition) attachment {
+	return attachment{
+		target: store.Target{Workspace: workspace, Name: req.GetSandbox()}, precondition: p, version: req.GetExpectedResourceVersion(),
+		provider: req.GetProvider(), kind: kind, mutationID: uuid.NewString(), epoch: uuid.NewString(),
+	}
+}
+
+func (a *attachment) attaches() bool {
+	return a.kind == openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH
+}
+
+func (a *attachment) transact(ctx context.Context, s store.Store) error {
+	err := s.Transact(ctx, a.run)
+	if errors.Is(err, store.ErrWorkspaceNotFound) {
+		return store.ErrNotFound
+	}
+	return inWorkspace(a.target.Workspace, err)
+}
+
+// run makes the change. Under a precondition its version is compared before the rules of the call, else the expected one
+// after them (upstream-contract, attach and detach). The row is written also when nothing changes in it.
+func (a *attachment) run(tx store.Tx) error {
+	if a.attaches() {
+		if _, err := tx.Active(a.target.Workspace); err != nil {
+			return err
+		}
+	}
+	provider, err := a.find(tx)
+	if err != nil {
+		return err
+	}
+	current, err := tx.Sandbox(a.target, a.precondition)
+	if err != nil {
+		return err
+	}
+	if err := a.precondition.CheckVersion(current); err != nil {
+		return err
+	}
+	next, err := a.next(tx, current, provider)
+	if err != nil {
+		return err
+	}
+	if a.precondition == nil && a.version != 0 && a.version != current.ResourceVersion {
+		return &store.VersionConflictError{Expected: a.version, Current: current.ResourceVersion}
+	}
+	if a.sandbox, err = tx.WriteSandbox(next); err != nil {
+		return err
+	}
+	a.receipt, err = issue(tx, a.sandbox, a.provider, provider, a.kind, a.mutationID)
+	return err
+}
+
+// find reads the provider, nil when there is none.
+func (a *attachment) find(tx store.Tx) (*store.Object, error) {
+	o, err := tx.Object(store.ProviderKey(a.target.Workspace, a.provider))
+	if errors.Is(err, store.ErrObjectNotFound) {
+		return nil, nil
+	}
+	return &o, err
+}
+
+// next is the row as it is to be, if the rules of the call allow it.
+func (a *attachment) next(tx store.Tx, current store.Sandbox, provider *store.Object) (store.Sandbox, error) {
+	if err := checkProviderName(a.provider); err != nil {
+		return current, err
+	}
+	before := current.Spec.GetProviders()
+	after := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return name == a.provider })
+	if a.attaches() {
+		if provider == nil {
+			return current, missingProvider(a.provider, a.target.Workspace)
+		}
+		if slices.Contains(before, a.provider) {
+			after = before
+		} else {
+			after = append(after, a.provider)
+		}
+		if len(after) > rules.MaxProviders {
+			return current, &apierr.InvalidArgument{Field: "provider", Problem: fmt.Sprintf("would be one more than the %d that a sandbox can have", rules.MaxProviders)}
+		}
+	}
+	now, err := tx.Now()
+	if err != nil {
+		return current, err
+	}
+	if a.attaches() {
+		if err := newProviderReader(tx.Object, now).compatible(current.Workspace, after); err != nil {
+			return current, err
+		}
+	}
+	a.changed = len(after) != len(before)
+	if !a.changed {
+		return current, nil
+	}
+	return a.changedAt(now, current, after), nil
+}
+
+func (a *attachment) changedAt(now time.Time, s store.Sandbox, providers []string) store.Sandbox {
+	s.Spec, s.Status = proto.CloneOf(s.Spec), proto.CloneOf(s.Status)
+	s.Spec.Providers, s.Spec.ProviderAttachmentEpoch = providers, a.epoch
+	if s.Status.GetProvisioning() == nil {
+		s.Status.Provisioning = &openshellv1.SandboxProvisioning{}
+	}
+	s.Status.Provisioning.AttachmentChangeId, s.Status.Provisioning.AttachmentChangeTime = a.mutationID, timestamppb.New(now)
+	return s
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// encode makes the payload of an object.
+func encode(m proto.Message) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// decode reads the payload of an object.
+func decode[M any, P interface {
+	*M
+	proto.Message
+}](o store.Object) (P, error) {
+	m := P(new(M))
+	if err := proto.Unmarshal(o.Payload, m); err != nil {
+		return nil, fmt.Errorf("payload of %s %s: %w", o.Kind, o.ID, err)
+	}
+	return m, nil
+}
+
+// metadata is what every object shows of itself.
+func metadata(o store.Object) *datamodelv1.ObjectMeta {
+	return &datamodelv1.ObjectMeta{
+		Id: o.ID, Name: o.Name, Workspace: o.Workspace, Labels: o.Labels,
+		ResourceVersion: o.ResourceVersion, CreatedTime: timestamppb.New(o.CreatedAt),
+	}
+}
+
+// position is the place of an object in a list.
+func position(o store.Object) store.Cursor {
+	return store.Cursor{CreatedAt: o.CreatedAt, Name: o.Name, Workspace: o.Workspace, ID: o.ID}
+}
+
+// decodeAll turns the rows of a page into messages.
+func decodeAll[T any](rows []store.Object, decode func(store.Object) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(rows))
+	for _, row := range rows {
+		item, err := decode(row)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}
+
+// remove deletes an object, or finds it gone where that is allowed.
+func (s *Server) remove(ctx context.Context, key store.Key, allowMissing bool) (openshellv1.DeletionOutcome, error) {
+	err := s.Store.Transact(ctx, func(tx store.Tx) error {
+		o, err := tx.LockObject(key)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteObject(o)
+	})
+	switch {
+	case errors.Is(err, store.ErrObjectNotFound) && allowMissing:
+		return openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT, nil
+	case err != nil:
+		return openshellv1.DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED, err
+	}
+	return openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED, nil
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// enter settles whether the caller may act in a workspace, and then whether there is one: what an outsider asks about is
+// not told apart from what is not there, if it is about a sandbox.
+func (s *Server) enter(ctx context.Context, workspace string, about auth.Addressee) error {
+	if err := auth.AuthorizeWorkspace(ctx, workspace, about); err != nil {
+		return err
+	}
+	_, err := s.workspace(ctx, workspace)
+	return err
+}
+
+// enterActive is enter for a call that puts something into the workspace. That it still takes new objects when the call
+// does so is for the store to settle.
+func (s *Server) enterActive(ctx context.Context, workspace string, about auth.Addressee) error {
+	if err := auth.AuthorizeWorkspace(ctx, workspace, about); err != nil {
+		return err
+	}
+	w, err := s.workspace(ctx, workspace)
+	if err == nil && w.Terminating() {
+		return terminating(workspace)
+	}
+	return err
+}
+
+func terminating(workspace string) error {
+	return status.Errorf(codes.FailedPrecondition, "workspace '%s' is being deleted and takes nothing new, for good; use another one", workspace)
+}
+
+func noWorkspace(workspace string) error {
+	return status.Errorf(codes.NotFound, "workspace '%s' not found", workspace)
+}
+
+// inWorkspace names the workspace in what the store says about it.
+func inWorkspace(workspace string, err error) error {
+	switch {
+	case errors.Is(err, store.ErrWorkspaceNotFound):
+		return noWorkspace(workspace)
+	case errors.Is(err, store.ErrWorkspaceTerminating):
+		return terminating(workspace)
+	}
+	return err
+}
+
+// workspace reads a workspace, or answers as for one that does not exist.
+func (s *Server) workspace(ctx context.Context, name string) (store.Workspace, error) {
+	w, err := s.Store.Workspace(ctx, name)
+	return w, inWorkspace(name, err)
+}
+
+const workspaceScope = "workspace_scope"
+
+// oneWorkspace checks the shape of a workspace_scope that must name one workspace.
+func oneWorkspace(scope *datamodelv1.WorkspaceSelector) (string, error) {
+	switch selection := scope.GetSelection().(type) {
+	case *datamodelv1.WorkspaceSelector_Workspace:
+		return selection.Workspace, workspaceName(selection.Workspace)
+	case *datamodelv1.WorkspaceSelector_AllWorkspaces:
+		return "", &apierr.InvalidArgument{Field: workspaceScope, Problem: "must name one workspace; all_workspaces is for lists only"}
+	default:
+		return "", &apierr.InvalidArgument{Field: workspaceScope, Problem: "workspace_scope is required"}
+	}
+}
+
+// workspaceName refuses a name that no workspace can have by its length; upstream adds no details to this error.
+func workspaceName(name string) error {
+	switch {
+	case name == "":
+		return status.Error(codes.InvalidArgument, "workspace name must not be empty")
+	case len(name) > rules.MaxName:
+		return status.Errorf(codes.InvalidArgument, "workspace name must be at most %d characters long", rules.MaxName)
+	}
+	return nil
+}
