@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
@@ -147,6 +148,36 @@ func TestMetricsOfConnections(t *testing.T) {
 	connect(t, r.address).taken().refused()
 	_, text := get(t, r.MetricsHandler(), "/metrics")
 	wantLine(t, text, `openshell_gateway_connections 2`)
+}
+
+// counted is a store that says what is in it.
+type counted struct {
+	store.Store
+	statistics store.Statistics
+	err        error
+}
+
+func (c counted) Statistics(context.Context) (store.Statistics, error) { return c.statistics, c.err }
+
+// What is in the store, with a line for every phase.
+func TestMetricsOfTheStore(t *testing.T) {
+	text := metrics(t, run(t, gateway.Config{Store: counted{Store: open(t), statistics: store.Statistics{
+		Sandboxes: map[openshellv1.SandboxPhase]int{openshellv1.SandboxPhase_SANDBOX_PHASE_READY: 2},
+		Overdue:   3, LongestOverdue: 1500 * time.Millisecond,
+	}}}))
+	wantLine(t, text, `openshell_gateway_store_up 1`)
+	wantLine(t, text, `openshell_gateway_sandboxes{phase="READY"} 2`)
+	wantLine(t, text, `openshell_gateway_sandboxes{phase="DELETING"} 0`)
+	wantLine(t, text, `openshell_gateway_operations_overdue 3`)
+	wantLine(t, text, `openshell_gateway_operations_overdue_seconds 1.5`)
+
+	r := run(t, gateway.Config{Store: counted{Store: open(t), err: errors.Join(store.ErrUnavailable, errors.New("inner secret"))}})
+	text = metrics(t, r)
+	wantLine(t, text, `openshell_gateway_store_up 0`)
+	wantLine(t, text, `openshell_gateway_connections 0`)
+	if strings.Contains(text, "openshell_gateway_sandboxes{") || strings.Contains(text, "secret") || !strings.Contains(r.log.String(), "secret") {
+		t.Errorf("metrics %s\nlog %s", text, r.log)
+	}
 }
 
 // Trouble of the database shows in the metrics of the store; that something is not there is no trouble.

@@ -125,6 +125,7 @@ type Cursor struct {
 type Store interface {
 	Workspaces
 	Objects
+	Counted
 
 	// CreateSandbox inserts a row at version 1, created now. The name must be free in its workspace, whatever the phase
 	// of its holder, else [ErrAlreadyExists]; the workspace must exist, else [ErrWorkspaceNotFound], and take new objects,

@@ -5,17 +5,22 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// Store measures how long the operations of a store take.
+// Store measures how long the operations of a store take, and shows what is in it. To be called once.
 func (t *Telemetry) Store(s store.Store) store.Store {
-	return &measuredStore{Store: s, metrics: t.metrics}
+	m := &measuredStore{store: s, time: t.metrics.storeTime}
+	t.registry.MustRegister(statistics{store: m, log: t.log})
+	return m
 }
 
+// measuredStore does not embed the store, so that no operation goes unmeasured.
 type measuredStore struct {
-	store.Store
-	metrics metrics
+	store store.Store
+	time  *prometheus.HistogramVec
 }
 
 // measure runs an operation of the store.
@@ -26,7 +31,7 @@ func measure[T any](m *measuredStore, operation string, do func() (T, error)) (T
 	if failed(err) {
 		result = "failed"
 	}
-	m.metrics.storeTime.WithLabelValues(operation, result).Observe(time.Since(began).Seconds())
+	m.time.WithLabelValues(operation, result).Observe(time.Since(began).Seconds())
 	return value, err
 }
 
@@ -37,38 +42,38 @@ func failed(err error) bool {
 
 // CreateSandbox implements [store.Store].
 func (m *measuredStore) CreateSandbox(ctx context.Context, workspace string, build store.Build) (store.Sandbox, error) {
-	return measure(m, "create_sandbox", func() (store.Sandbox, error) { return m.Store.CreateSandbox(ctx, workspace, build) })
+	return measure(m, "create_sandbox", func() (store.Sandbox, error) { return m.store.CreateSandbox(ctx, workspace, build) })
 }
 
 // Sandbox implements [store.Store].
 func (m *measuredStore) Sandbox(ctx context.Context, workspace, name string) (store.Sandbox, error) {
-	return measure(m, "sandbox", func() (store.Sandbox, error) { return m.Store.Sandbox(ctx, workspace, name) })
+	return measure(m, "sandbox", func() (store.Sandbox, error) { return m.store.Sandbox(ctx, workspace, name) })
 }
 
 // SandboxByID implements [store.Store].
 func (m *measuredStore) SandboxByID(ctx context.Context, id string) (store.Sandbox, error) {
-	return measure(m, "sandbox_by_id", func() (store.Sandbox, error) { return m.Store.SandboxByID(ctx, id) })
+	return measure(m, "sandbox_by_id", func() (store.Sandbox, error) { return m.store.SandboxByID(ctx, id) })
 }
 
 // ListSandboxes implements [store.Store].
 func (m *measuredStore) ListSandboxes(ctx context.Context, query store.ListQuery) ([]store.Sandbox, error) {
-	return measure(m, "list_sandboxes", func() ([]store.Sandbox, error) { return m.Store.ListSandboxes(ctx, query) })
+	return measure(m, "list_sandboxes", func() ([]store.Sandbox, error) { return m.store.ListSandboxes(ctx, query) })
 }
 
 // ChangeSandbox implements [store.Store].
 func (m *measuredStore) ChangeSandbox(ctx context.Context, target store.Target, precondition *store.Precondition, decide store.Decide) (store.Sandbox, error) {
-	return measure(m, "change_sandbox", func() (store.Sandbox, error) { return m.Store.ChangeSandbox(ctx, target, precondition, decide) })
+	return measure(m, "change_sandbox", func() (store.Sandbox, error) { return m.store.ChangeSandbox(ctx, target, precondition, decide) })
 }
 
 // ClaimDue implements [store.Store].
 func (m *measuredStore) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]store.Sandbox, error) {
-	return measure(m, "claim_due", func() ([]store.Sandbox, error) { return m.Store.ClaimDue(ctx, limit, lease) })
+	return measure(m, "claim_due", func() ([]store.Sandbox, error) { return m.store.ClaimDue(ctx, limit, lease) })
 }
 
 // Reschedule implements [store.Store].
 func (m *measuredStore) Reschedule(ctx context.Context, sandboxID, operationID string, after time.Duration) error {
 	_, err := measure(m, "reschedule", func() (struct{}, error) {
-		return struct{}{}, m.Store.Reschedule(ctx, sandboxID, operationID, after)
+		return struct{}{}, m.store.Reschedule(ctx, sandboxID, operationID, after)
 	})
 	return err
 }
@@ -77,7 +82,7 @@ func (m *measuredStore) Reschedule(ctx context.Context, sandboxID, operationID s
 func (m *measuredStore) NextDue(ctx context.Context) (time.Duration, bool, error) {
 	var found bool
 	next, err := measure(m, "next_due", func() (next time.Duration, err error) {
-		next, found, err = m.Store.NextDue(ctx)
+		next, found, err = m.store.NextDue(ctx)
 		return next, err
 	})
 	return next, found, err
@@ -85,5 +90,49 @@ func (m *measuredStore) NextDue(ctx context.Context) (time.Duration, bool, error
 
 // Workspace implements [store.Store].
 func (m *measuredStore) Workspace(ctx context.Context, name string) (store.Workspace, error) {
-	return measure(m, "workspace", func() (store.Workspace, error) { return m.Store.Workspace(ctx, name) })
+	return measure(m, "workspace", func() (store.Workspace, error) { return m.store.Workspace(ctx, name) })
 }
+
+// CreateWorkspace implements [store.Store].
+func (m *measuredStore) CreateWorkspace(ctx context.Context, w store.Workspace) (store.Workspace, error) {
+	return measure(m, "create_workspace", func() (store.Workspace, error) { return m.store.CreateWorkspace(ctx, w) })
+}
+
+// ListWorkspaces implements [store.Store].
+func (m *measuredStore) ListWorkspaces(ctx context.Context, query store.WorkspaceQuery) ([]store.Workspace, error) {
+	return measure(m, "list_workspaces", func() ([]store.Workspace, error) { return m.store.ListWorkspaces(ctx, query) })
+}
+
+// DeleteWorkspace implements [store.Store].
+func (m *measuredStore) DeleteWorkspace(ctx context.Context, name string) ([]store.Kind, error) {
+	return measure(m, "delete_workspace", func() ([]store.Kind, error) { return m.store.DeleteWorkspace(ctx, name) })
+}
+
+// Object implements [store.Store].
+func (m *measuredStore) Object(ctx context.Context, key store.Key) (store.Object, error) {
+	return measure(m, "object", func() (store.Object, error) { return m.store.Object(ctx, key) })
+}
+
+// ObjectByID implements [store.Store].
+func (m *measuredStore) ObjectByID(ctx context.Context, id string) (store.Object, error) {
+	return measure(m, "object_by_id", func() (store.Object, error) { return m.store.ObjectByID(ctx, id) })
+}
+
+// ListObjects implements [store.Store].
+func (m *measuredStore) ListObjects(ctx context.Context, query store.ObjectQuery) ([]store.Object, error) {
+	return measure(m, "list_objects", func() ([]store.Object, error) { return m.store.ListObjects(ctx, query) })
+}
+
+// Transact implements [store.Store].
+func (m *measuredStore) Transact(ctx context.Context, fn func(tx store.Tx) error) error {
+	_, err := measure(m, "transact", func() (struct{}, error) { return struct{}{}, m.store.Transact(ctx, fn) })
+	return err
+}
+
+// Statistics implements [store.Store].
+func (m *measuredStore) Statistics(ctx context.Context) (store.Statistics, error) {
+	return measure(m, "statistics", func() (store.Statistics, error) { return m.store.Statistics(ctx) })
+}
+
+// Close implements [store.Store]. It is no operation to be measured.
+func (m *measuredStore) Close() error { return m.store.Close() }

@@ -14,7 +14,7 @@ const (
 	// row was read, and the version, so that they cannot overwrite another change of it. The rows are counted.
 	updateQuery = `
 		UPDATE sandboxes
-		SET resource_version = resource_version + 1, annotations = ?, spec = ?, status = ?, operation_id = ?, due_at = ?, operation = ?
+		SET resource_version = resource_version + 1, annotations = ?, spec = ?, status = ?, phase = ?, operation_id = ?, due_at = ?, operation = ?
 		WHERE id = ? AND resource_version = ?`
 	removeQuery = `DELETE FROM sandboxes WHERE id = ? AND resource_version = ?`
 )

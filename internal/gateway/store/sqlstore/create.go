@@ -12,8 +12,8 @@ import (
 
 const (
 	insertQuery = `
-		INSERT INTO sandboxes (annotations, spec, status, operation_id, due_at, operation, id, workspace, name, created_at, labels, resource_version)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+		INSERT INTO sandboxes (annotations, spec, status, phase, operation_id, due_at, operation, id, workspace, name, created_at, labels, resource_version)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
 		ON CONFLICT DO NOTHING`
 	insertLabelQuery = `
 		INSERT INTO sandbox_labels (sandbox_id, workspace, key, value, created_at, name) VALUES (?, ?, ?, ?, ?, ?)`

@@ -7,7 +7,7 @@ func Queries(d Dialect) map[string]string {
 	queries := map[string]string{
 		"by name": d.rewrite(lockQuery("workspace = ? AND name = ?")), "by id": d.rewrite(lockQuery("id = ?")),
 		"next due": d.rewrite(nextDueQuery), "claim": d.rewrite(claimDueQuery), "reschedule": d.rewrite(rescheduleQuery),
-		"update": d.rewrite(updateQuery), "remove": d.rewrite(removeQuery),
+		"overdue": d.rewrite(overdueQuery), "update": d.rewrite(updateQuery), "remove": d.rewrite(removeQuery),
 	}
 	for name, q := range map[string]store.ListQuery{
 		"list all": {}, "list one workspace": {Workspace: "w"},

@@ -88,7 +88,7 @@ func encode(s store.Sandbox) ([]any, error) {
 		return nil, err
 	}
 	due := sql.NullInt64{Int64: micros(s.Operation.DueAt), Valid: !s.Operation.DueAt.IsZero()}
-	return []any{string(annotations), spec, status, s.Operation.ID, due, string(operation)}, nil
+	return []any{string(annotations), spec, status, int(s.Phase()), s.Operation.ID, due, string(operation)}, nil
 }
 
 func encodeOperation(o store.Operation) (operationRow, error) {

@@ -26,6 +26,7 @@ var _ store.Store = (*Store)(nil)
 // statements are prepared once. The first group is for the Reader, the second for transactions on the Writer.
 type statements struct {
 	workspace, sandbox, sandboxByID, nextDue *sql.Stmt
+	overdue                                  *sql.Stmt
 	objectByID                               *sql.Stmt
 	object                                   objectStatements
 
@@ -74,6 +75,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		{s.engine.Reader(), &s.stmt.sandbox, `SELECT ` + columns + ` FROM sandboxes WHERE workspace = ? AND name = ?`},
 		{s.engine.Reader(), &s.stmt.sandboxByID, `SELECT ` + columns + ` FROM sandboxes WHERE id = ?`},
 		{s.engine.Reader(), &s.stmt.nextDue, nextDueQuery},
+		{s.engine.Reader(), &s.stmt.overdue, overdueQuery},
 		{s.engine.Reader(), &s.stmt.objectByID, `SELECT ` + objectColumns + ` FROM objects WHERE id = ?`},
 		{s.engine.Reader(), &s.stmt.object.named, objectQuery("")},
 		{s.engine.Reader(), &s.stmt.object.child, childQuery("")},
