@@ -15,7 +15,7 @@ import (
 )
 
 // mixedFleetTries is how often a method that the gateway claims to have is tried before it counts as missing.
-const mixedFleetTries = 5
+const mixedFleetTries = 8
 
 // Deletion is how a sandbox came to be gone.
 type Deletion struct {
