@@ -59,12 +59,7 @@ func parse(args []string, stdout, stderr io.Writer) (f flags, err error) {
 	options := []kong.Option{
 		kong.Name("openshell-reference-gateway"),
 		kong.Description("Serves the OpenShell API over a simulated compute driver, with conditional calls."),
-		kong.Vars{
-			"version": version, "db_url": defaultDBURL(),
-			"oidc_audience": auth.DefaultAudience, "oidc_roles_claim": auth.DefaultRolesClaim,
-			"oidc_admin_role": auth.DefaultAdminRole, "oidc_user_role": auth.DefaultUserRole,
-			"oidc_jwks_ttl": strconv.Itoa(int(auth.DefaultJWKSTTL.Seconds())),
-		},
+		vars(),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { shown = true }),
 	}
@@ -88,6 +83,16 @@ func parse(args []string, stdout, stderr io.Writer) (f flags, err error) {
 		options = append(options, kong.Resolvers(file)) // and once more, with what the file says
 	}
 	return f, nil
+}
+
+// vars are what the tags of flags refer to.
+func vars() kong.Vars {
+	return kong.Vars{
+		"version": version, "db_url": defaultDBURL(),
+		"oidc_audience": auth.DefaultAudience, "oidc_roles_claim": auth.DefaultRolesClaim,
+		"oidc_admin_role": auth.DefaultAdminRole, "oidc_user_role": auth.DefaultUserRole,
+		"oidc_jwks_ttl": strconv.Itoa(int(auth.DefaultJWKSTTL.Seconds())),
+	}
 }
 
 // defaultDBURL is a file in the user's state directory.

@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -183,6 +185,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		"loopback address":         {"--disable-tls", "--bind-address", "0.0.0.0"},
 		"not 192.0.2.1":            {"--disable-tls", "--bind-address", "192.0.2.1"},
 		"--tls-cert and --tls-key": {},
+		"--health-port":            {"--disable-tls", "--port", "7", "--health-port", "7"},
+		"--metrics-port":           {"--disable-tls", "--health-port", "7", "--metrics-port", "7"},
 		"contradicts":              {"--disable-tls", "--tls-cert", "x"},
 		"--enable-mtls-auth":       {"--tls-cert", "x", "--tls-key", "y", "--enable-mtls-auth"},
 		"nobody could call":        {"--tls-cert", "x", "--tls-key", "y"},
@@ -270,6 +274,33 @@ func TestConfigFile(t *testing.T) {
 	}
 	if said := refused(t, exitUsage, "--config", "/none/gateway.toml"); !strings.Contains(said, "/none/gateway.toml") {
 		t.Errorf("it says %q", said)
+	}
+}
+
+// The guide has every flag with its variable.
+func TestGuideListsTheFlags(t *testing.T) {
+	text, err := os.ReadFile("../../templates/guides/reference-gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := kong.New(&flags{}, vars())
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := string(text)
+	for _, f := range parser.Model.Flags {
+		if f.Name == "help" || f.Name == "version" {
+			continue
+		}
+		line := regexp.MustCompile("(?m)^\\|[^|]*`--" + f.Name + "`.*$").FindString(guide)
+		if line == "" {
+			t.Errorf("no word of --%s", f.Name)
+		}
+		for _, name := range f.Envs {
+			if !strings.Contains(line, "`"+name+"`") {
+				t.Errorf("no word of %s beside --%s", name, f.Name)
+			}
+		}
 	}
 }
 

@@ -79,14 +79,14 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 		cfg.Logger = slog.Default()
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
+	observed := telemetry.New(cfg.Logger, cfg.Version)
+	cfg.Store = observed.Store(cfg.Store)
 	access := cfg.Access
 	access.Services, access.Members, access.Observe, access.Logger = services(cfg), server.Members(cfg.Store), observe, cfg.Logger
 	gate, err := auth.New(ctx, access)
 	if err != nil {
 		return nil, err
 	}
-	observed := telemetry.New(cfg.Logger, cfg.Version)
-	cfg.Store = observed.Store(cfg.Store)
 	g := &Gateway{
 		grpc:      grpc.NewServer(options(cfg, gate, observed)...),
 		health:    health.NewServer(),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -284,6 +285,26 @@ func TestLogLinesAreShort(t *testing.T) {
 	for line := range strings.Lines(r.log.String()) {
 		if len(line) > 3000 {
 			t.Errorf("a line of %d bytes", len(line))
+		}
+	}
+}
+
+// The guide has every metric of the gateway's own.
+func TestGuideListsTheMetrics(t *testing.T) {
+	r := run(t, gateway.Config{Store: open(t)})
+	_, err := r.conditional.DeleteSandbox(call(t), conditionalDelete("web", "0b3c8f6e-3b52-4c38-9a7e-5a8a4f3f2b11"))
+	wantCode(t, err, codes.NotFound)
+	guide, err := os.ReadFile("../../templates/guides/reference-gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^# TYPE ((?:grpc|openshell)_\S+)`).FindAllStringSubmatch(metrics(t, r), -1)
+	if len(names) < 10 {
+		t.Errorf("only %v", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(guide), "| `"+name[1]+"` |") {
+			t.Errorf("no word of %s", name[1])
 		}
 	}
 }
