@@ -26,11 +26,12 @@ const (
 	stopTimeout  = time.Minute
 )
 
-// Build builds the gateway for a test and its subtests.
-func Build(tb testing.TB) (binary string) {
+// Build builds the gateway for a test and its subtests, with further flags of go build.
+func Build(tb testing.TB, flags ...string) (binary string) {
 	tb.Helper()
 	binary = filepath.Join(tb.TempDir(), "openshell-reference-gateway")
-	if output, err := exec.CommandContext(tb.Context(), "go", "build", "-o", binary, command).CombinedOutput(); err != nil {
+	args := append(append([]string{"build"}, flags...), "-o", binary, command)
+	if output, err := exec.CommandContext(tb.Context(), "go", args...).CombinedOutput(); err != nil {
 		tb.Fatalf("build the gateway: %v\n%s", err, output)
 	}
 	return binary
@@ -70,6 +71,9 @@ func (g *Gateway) Restart(tb testing.TB) {
 		tb.Error(err)
 	}
 }
+
+// PID is the id of the running process.
+func (g *Gateway) PID() int { return g.cmd.Process.Pid }
 
 // Kill ends the process at once, with SIGKILL.
 func (g *Gateway) Kill() {
