@@ -51,7 +51,7 @@ func (d *gatewayDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"version":  schema.StringAttribute{Computed: true, MarkdownDescription: "Version of the gateway."},
 			"conditional_delete": schema.BoolAttribute{
 				Computed:            true,
-				MarkdownDescription: "Whether the gateway offers changes bound to a sandbox's id (`openshell.conditional.v1`). Without them, destroy refuses unless the provider has `allow_unconditional_delete = true`. This is what the gateway says of itself; every delete is safe either way.",
+				MarkdownDescription: "Whether the gateway offers changes bound to a sandbox's id (`openshell.conditional.v1`). Without them, destroy refuses unless the provider has `allow_unconditional_delete = true`. This is what the gateway says of itself; no delete relies on it.",
 			},
 			"current_user": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "The caller, as the gateway sees it.",

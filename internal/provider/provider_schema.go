@@ -82,11 +82,11 @@ func tlsAttribute() schema.Attribute {
 		MarkdownDescription: "TLS towards an `https://` endpoint. Of each `_file` and `_pem` pair at most one can be set.",
 		Attributes: map[string]schema.Attribute{
 			"ca_cert_file":     text(false, "Path of a PEM file with the authorities that may have signed the gateway's certificate. Default: those of the system."),
-			"ca_cert_pem":      text(false, "The same as text."),
+			"ca_cert_pem":      text(false, "What `ca_cert_file` would hold, as text."),
 			"client_cert_file": text(false, "Path of a PEM file with the certificate (chain) that this side shows. Needs a key."),
-			"client_cert_pem":  text(false, "The same as text."),
+			"client_cert_pem":  text(false, "What `client_cert_file` would hold, as text."),
 			"client_key_file":  text(false, "Path of a PEM file with the unencrypted key of the client certificate."),
-			"client_key_pem":   text(true, "The same as text."),
+			"client_key_pem":   text(true, "What `client_key_file` would hold, as text."),
 			"insecure_skip_verify": schema.BoolAttribute{
 				Optional:            true,
 				MarkdownDescription: "Accept any certificate of the gateway: whoever can redirect the connection can then read and change everything. The client certificate is shown all the same. May also be set by the environment variable `OPENSHELL_GATEWAY_INSECURE`. Default: `false`.",
