@@ -141,6 +141,28 @@ func TestWaitForARowEnds(t *testing.T) {
 	unchanged(t, s, ours)
 }
 
+// TestGatewayThatStandsStillLosesItsRow has a gateway stop in the middle of a transaction, which the server then ends.
+func TestGatewayThatStandsStillLosesItsRow(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	w := &wire{}
+	still := openStore(t, url, w.through, func(cfg *config) { cfg.conn.RuntimeParams["idle_in_transaction_session_timeout"] = "100ms" })
+	other := openStore(t, url)
+	ours := create(t, other, "web")
+	touch := func(current store.Sandbox, _ time.Time) (store.Change, error) {
+		return store.Change{Write: &current}, nil
+	}
+	w.atCommit(func(c *brokenConn) {
+		if touched, err := other.ChangeSandbox(t.Context(), named("web"), nil, touch); err != nil || touched.ResourceVersion != 2 {
+			t.Errorf("the other's change answered version %d, %v", touched.ResourceVersion, err)
+		}
+		c.send()
+	})
+	marked, err := still.ChangeSandbox(t.Context(), named("web"), nil, mark)
+	if err != nil || marked.ID != ours.ID || marked.ResourceVersion != 3 {
+		t.Errorf("the change answered version %d, %v, want 3", marked.ResourceVersion, err)
+	}
+}
+
 // TestCreateWaitsForWhoTakesOrFreesTheName holds a name in a transaction that has not ended.
 func TestCreateWaitsForWhoTakesOrFreesTheName(t *testing.T) {
 	const deleteWeb = "DELETE FROM sandboxes WHERE name = 'web'"

@@ -163,15 +163,10 @@ func (e *engine) use(ctx context.Context, fn func(ctx context.Context) error) er
 	})
 }
 
-// transaction runs fn in one. Only its statements depend on ctx: database/sql would roll back a transaction that does,
-// also in the middle of its commit, and nobody would know what came of it.
+// transaction runs fn in one. When ctx ends before the COMMIT is sent, database/sql rolls it back; after that, the answer
+// is waited for.
 func transaction(ctx context.Context, db *sql.DB, fn func(ctx context.Context, tx *sql.Tx) error) error {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

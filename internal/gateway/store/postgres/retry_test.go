@@ -112,7 +112,11 @@ func TestFailuresHaveAnEndAndNoText(t *testing.T) {
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			failUpdates(t, dial(t, url), 1_000_000, c.code)
+			began := time.Now()
 			_, err := s.ChangeSandbox(t.Context(), named("web"), nil, mark)
+			if took := time.Since(began); took > testTimeout {
+				t.Errorf("it was tried again for %s", took)
+			}
 			if !errors.Is(err, c.want) {
 				t.Errorf("the change answered %v, want %v", err, c.want)
 			}

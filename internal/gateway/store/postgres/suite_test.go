@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/pgtest"
@@ -21,6 +22,33 @@ func TestSuite(t *testing.T) {
 		exec(t, admin, "CREATE SCHEMA "+schema)
 		return openStore(t, inSchema(t, dsn, schema))
 	})
+}
+
+// TestNamesSortByBytes: the collation of the database, a language's in these tests, has no say.
+func TestNamesSortByBytes(t *testing.T) {
+	dsn := pgtest.NewDatabase(t)
+	s := openStore(t, dsn)
+	sorted := []string{"B", "Z", "a", "a-b", "ab", "ä"}
+	for _, i := range []int{3, 0, 5, 2, 4, 1} {
+		create(t, s, sorted[i])
+	}
+	exec(t, dial(t, dsn), "UPDATE sandboxes SET created_at = 1")
+	var got []string
+	query := store.ListQuery{Limit: 1}
+	for {
+		rows, err := s.ListSandboxes(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) == 0 {
+			break
+		}
+		got = append(got, rows[0].Name)
+		query.After = &store.Cursor{CreatedAt: rows[0].CreatedAt, Name: rows[0].Name, Workspace: rows[0].Workspace, ID: rows[0].ID}
+	}
+	if !slices.Equal(got, sorted) {
+		t.Errorf("the pages are %q, want %q", got, sorted)
+	}
 }
 
 func inSchema(t *testing.T, dsn, schema string) string {

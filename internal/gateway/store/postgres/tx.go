@@ -15,7 +15,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// commandTimeout bounds BEGIN, COMMIT and ROLLBACK, which no context of a caller does.
+// commandTimeout bounds BEGIN, COMMIT and ROLLBACK; no context of a caller ends the latter two.
 const commandTimeout = 10 * time.Second
 
 // connect opens a database whose transactions are either committed or not: when the connection is lost while a COMMIT is
