@@ -38,6 +38,8 @@ type options struct {
 	port                                    int
 	tls                                     *authority
 	clientCertificate                       bool
+	access                                  *auth.Config
+	logger                                  *slog.Logger
 }
 
 // WithoutConditional makes it behave like a stock gateway.
@@ -68,7 +70,7 @@ type Gateway struct {
 // Start starts a gateway.
 func Start(t testing.TB, opts ...Option) *Gateway {
 	t.Helper()
-	g := &Gateway{opts: options{version: gateway.APIVersion}}
+	g := &Gateway{opts: options{version: gateway.APIVersion, logger: slog.New(slog.NewTextHandler(io.Discard, nil))}}
 	for _, opt := range opts {
 		opt(&g.opts)
 	}
@@ -108,7 +110,7 @@ func (g *Gateway) start(t testing.TB) {
 		Version:             g.opts.version,
 		RequirePrecondition: g.opts.requirePrecondition,
 		WithoutConditional:  g.opts.withoutConditional,
-		Logger:              slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:              g.opts.logger,
 		UnaryInterceptor:    g.unary,
 		StreamInterceptor:   g.stream,
 	}
@@ -121,6 +123,9 @@ func (g *Gateway) start(t testing.TB) {
 			cfg.Access.Unauthenticated = auth.FromAnywhere
 		}
 		transport = credentials.NewTLS(g.opts.tls.client())
+	}
+	if g.opts.access != nil {
+		cfg.Access = *g.opts.access
 	}
 	if g.gateway, err = gateway.New(ctx, cfg); err != nil {
 		t.Fatal(err)

@@ -43,6 +43,8 @@ func knownStatus(err error) error {
 	case errors.Is(err, store.ErrOutcomeUnknown):
 		return status.Error(codes.Unavailable,
 			"the gateway lost its database in the middle of the call and cannot tell whether the change was made; read the sandbox to see")
+	case errors.Is(err, store.ErrTooManyAdmissions):
+		return status.Errorf(codes.ResourceExhausted, "the caller has used %d request ids within a day, which is as many as are remembered; make the call without one, or later", store.MaxAdmissions)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	case errors.As(err, &mismatch):

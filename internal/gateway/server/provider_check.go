@@ -49,19 +49,35 @@ func checkAgainstProfile(o store.Object, name string, credentials map[string]str
 		given := slices.ContainsFunc(keys, func(key string) bool { return credentials[key] != "" })
 		if credential.GetRequired() && static(credential) && !given {
 			return &apierr.InvalidArgument{Field: "provider.credentials", Problem: fmt.Sprintf(
-				"lacks the credential '%s' that the profile '%s' requires; give it as %s", credential.GetName(), o.Name, strings.Join(keys, " or "))}
+				"lacks the credential '%s' that the profile '%s' requires; give it as %s", credential.GetName(), o.Name, shortList(keys, " or "))}
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(credentials)) {
 		switch {
 		case !declared[key]:
 			return &apierr.InvalidArgument{Field: "provider.credentials[" + key + "]", Problem: fmt.Sprintf(
-				"is not declared by the profile '%s'; it declares: %s", o.Name, strings.Join(slices.Sorted(maps.Keys(declared)), ", "))}
+				"is not declared by the profile '%s'; it declares: %s", o.Name, shortList(slices.Sorted(maps.Keys(declared)), ", "))}
 		case credentials[key] == "":
 			return &apierr.InvalidArgument{Field: "provider.credentials[" + key + "]", Problem: "must not be empty"}
 		}
 	}
 	return nil
+}
+
+// shortList keeps names fit for an error, however many and long they are.
+func shortList(names []string, separator string) string {
+	const most, longest = 10, 64
+	shown := make([]string, 0, most+1)
+	for _, name := range names[:min(len(names), most)] {
+		if len(name) > longest {
+			name = strings.ToValidUTF8(name[:longest], "") + "…"
+		}
+		shown = append(shown, name)
+	}
+	if len(names) > most {
+		shown = append(shown, "…")
+	}
+	return strings.Join(shown, separator)
 }
 
 // credentialKeys are the keys under which a provider may have a credential: its environment variables or, without any, its

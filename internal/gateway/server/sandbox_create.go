@@ -39,13 +39,21 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 	if err := s.enterActive(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
+	return once(ctx, s, request,
+		func() (*openshellv1.SandboxResponse, error) { return s.create(ctx, workspace, req, request) }, s.replaySandbox)
+}
+
+// create makes the sandbox once the caller is let in.
+func (s *Server) create(ctx context.Context, workspace string, req *openshellv1.CreateSandboxRequest, request *store.Request) (*openshellv1.SandboxResponse, error) {
 	if err := checkReferences(req); err != nil {
 		return nil, err
 	}
 	draft := fillIn(req)
+	draft.Request = request
 	if err := s.checkProviders(ctx, workspace, &draft); err != nil {
 		return nil, err
 	}

@@ -81,13 +81,23 @@ func (s *Server) plainAllowed(conditionalMethod string) error {
 // delete is what the plain and the conditional call have in common once the request is known to be well formed and the
 // workspace to exist.
 func (s *Server) delete(ctx context.Context, workspace string, req *openshellv1.DeleteSandboxRequest, p *store.Precondition) (*openshellv1.DeleteSandboxResponse, error) {
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, p)
+	if err != nil {
 		return nil, err
 	}
-	deleted, err := s.Lifecycle.Delete(ctx, store.Target{Workspace: workspace, Name: req.GetName()}, p)
+	return once(ctx, s, request, func() (*openshellv1.DeleteSandboxResponse, error) {
+		return s.deleteFor(ctx, store.Target{Workspace: workspace, Name: req.GetName(), Request: request}, req.GetAllowMissing(), p)
+	}, replayDeletion)
+}
+
+func (s *Server) deleteFor(ctx context.Context, target store.Target, allowMissing bool, p *store.Precondition) (*openshellv1.DeleteSandboxResponse, error) {
+	deleted, err := s.Lifecycle.Delete(ctx, target, p)
 	var pending *lifecycle.OperationPendingError
 	switch {
-	case errors.Is(err, store.ErrNotFound) && req.GetAllowMissing():
+	case errors.Is(err, store.ErrNotFound) && allowMissing:
+		if err := s.settleAbsent(ctx, target.Request); err != nil {
+			return nil, err
+		}
 		return &openshellv1.DeleteSandboxResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT}, nil
 	case errors.As(err, &pending) && p == nil: // upstream adds no details
 		return nil, status.Error(codes.FailedPrecondition, pending.Error())
@@ -102,15 +112,21 @@ func (s *Server) delete(ctx context.Context, workspace string, req *openshellv1.
 }
 
 func (s *Server) stop(ctx context.Context, workspace string, req *openshellv1.StopSandboxRequest, p *store.Precondition) (*openshellv1.SandboxResponse, error) {
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, p)
+	if err != nil {
 		return nil, err
 	}
-	return response(s.Lifecycle.Stop(ctx, store.Target{Workspace: workspace, Name: req.GetName()}, p))
+	return once(ctx, s, request, func() (*openshellv1.SandboxResponse, error) {
+		return response(s.Lifecycle.Stop(ctx, store.Target{Workspace: workspace, Name: req.GetName(), Request: request}, p))
+	}, s.replaySandbox)
 }
 
 func (s *Server) start(ctx context.Context, workspace string, req *openshellv1.StartSandboxRequest, p *store.Precondition) (*openshellv1.SandboxResponse, error) {
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, p)
+	if err != nil {
 		return nil, err
 	}
-	return response(s.Lifecycle.Start(ctx, store.Target{Workspace: workspace, Name: req.GetName()}, p))
+	return once(ctx, s, request, func() (*openshellv1.SandboxResponse, error) {
+		return response(s.Lifecycle.Start(ctx, store.Target{Workspace: workspace, Name: req.GetName(), Request: request}, p))
+	}, s.replaySandbox)
 }
