@@ -126,3 +126,18 @@ func TestLeaseOfTheDeadRunsOut(t *testing.T) {
 		t.Errorf("the claim after the lease took %v, %v", second, err)
 	}
 }
+
+// TestStartLeavesTheLeasesOfOthers: a gateway that starts may not take for left behind what another is at.
+func TestStartLeavesTheLeasesOfOthers(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	working := openStore(t, url)
+	if _, err := working.CreateSandbox(t.Context(), store.DefaultWorkspace, dueRow(uuid.NewString(), "web")); err != nil {
+		t.Fatal(err)
+	}
+	if claimed, err := working.ClaimDue(t.Context(), 1, time.Hour); err != nil || len(claimed) != 1 {
+		t.Fatalf("the claim took %v, %v", claimed, err)
+	}
+	if claimed, err := openStore(t, url).ClaimDue(t.Context(), 1, time.Hour); err != nil || len(claimed) != 0 {
+		t.Errorf("the one that started took %v, %v", claimed, err)
+	}
+}
