@@ -34,9 +34,9 @@ func (f *formatter) endpoint(e *sandboxv1.NetworkEndpoint, at *path) *yaml.Node 
 	o := newObject()
 	o.text("host", e.GetHost())
 	o.text("path", e.GetPath())
-	if all := ports(e); len(all) == 1 {
+	if all := ports(e); len(all) == 1 && all[0] != 0 {
 		o.number("port", int64(all[0]))
-	} else if len(all) > 1 {
+	} else if len(all) > 0 {
 		o.set("ports", listNode(all, func(_ int, port uint32) *yaml.Node {
 			return numberNode(strconv.FormatUint(uint64(port), 10), "!!int")
 		}))

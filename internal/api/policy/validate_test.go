@@ -195,7 +195,7 @@ func TestValidateHosts(t *testing.T) {
 		strings.Repeat("a", 63) + ".com": {},
 		strings.Repeat("a", 64) + ".com": {tcp: "must be a host name"},
 		strings.Repeat("a.", 126) + "a":  {},
-		strings.Repeat("a.", 127) + "a":  {tcp: "at most 253 bytes"},
+		strings.Repeat("a.", 126) + "aa": {tcp: "at most 253 bytes"},
 		"*":                              {"a wildcard needs at least three labels", "a wildcard needs at least three labels"},
 		"**":                             {"a wildcard needs at least three labels", "a wildcard needs at least three labels"},
 		"*.com":                          {"a wildcard needs at least three labels", "a wildcard needs at least three labels"},
@@ -276,6 +276,7 @@ func TestValidateMiddlewareAndSkippedTLS(t *testing.T) {
 		"the known host is not excluded": {host: "*.example.com", include: "a.example.com", exclude: "b.example.com", conflict: true},
 		"the known host is excluded":     {host: "*.example.com", include: "a.example.com", exclude: "a.*.com"},
 		"the pattern is excluded":        {host: "*.example.com", include: "**.com", exclude: "*.example.com"},
+		"everything is excluded":         {host: "*.example.com", include: "*.example.com", exclude: "**"},
 		"a part of it is excluded":       {host: "*.example.com", include: "**.com", exclude: "a.example.com", conflict: true},
 	} {
 		t.Run(name, func(t *testing.T) {
