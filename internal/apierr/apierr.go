@@ -172,6 +172,10 @@ func fromInfo(code codes.Code, info *errdetails.ErrorInfo, violation *errdetails
 		return &PreconditionRequired{Method: meta[metaMethod]}
 	case [3]string{codes.FailedPrecondition.String(), DomainOpenShell, ReasonRequestReplayUnavailable}:
 		return &RequestReplayUnavailable{}
+	case [3]string{codes.FailedPrecondition.String(), DomainOpenShell, ReasonRequestPayloadMismatch}:
+		return &RequestPayloadMismatch{}
+	case [3]string{codes.FailedPrecondition.String(), DomainOpenShell, ReasonRequestOutcomeUncertain}:
+		return &RequestOutcomeUncertain{}
 	}
 	return nil
 }

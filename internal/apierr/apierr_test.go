@@ -28,6 +28,8 @@ func TestRoundTrip(t *testing.T) {
 		{&apierr.OperationPending{Workspace: "default", Name: "web", ID: a}, codes.FailedPrecondition},
 		{&apierr.PreconditionRequired{Method: "/openshell.conditional.v1.ConditionalSandboxes/DeleteSandbox"}, codes.FailedPrecondition},
 		{&apierr.RequestReplayUnavailable{}, codes.FailedPrecondition},
+		{&apierr.RequestPayloadMismatch{}, codes.FailedPrecondition},
+		{&apierr.RequestOutcomeUncertain{}, codes.FailedPrecondition},
 	} {
 		t.Run(fmt.Sprintf("%T", tc.err), func(t *testing.T) {
 			st, ok := status.FromError(tc.err)

@@ -59,12 +59,12 @@ func during(operationID string, decide store.Decide) store.Decide {
 // refused goes back to the state before the operation, its timers included.
 func refused(current store.Sandbox, now time.Time) (store.Change, error) {
 	before := current.Operation.Before
-	return rewrite(current, func(next *store.Sandbox) {
+	return settle(store.OutcomeRefused)(rewrite(current, func(next *store.Sandbox) {
 		next.Status, next.Operation = before.Status, before.Operation
 		if !next.Operation.DueAt.IsZero() {
 			next.Operation.DueAt = now // whoever was at it may have come to an end meanwhile, without effect
 		}
-	})
+	}))
 }
 
 func snapshot(s store.Sandbox) *store.Snapshot {

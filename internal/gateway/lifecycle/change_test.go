@@ -209,7 +209,7 @@ func TestLateAnswerAndSuccessor(t *testing.T) {
 			return f.Create(f.Context(), store.DefaultWorkspace, Draft{Name: "web", Spec: steered(nil)})
 		})
 		// As another process would, that takes over and has the create refused.
-		a, err := f.store.ChangeSandbox(f.Context(), web, nil, removed)
+		a, err := f.store.ChangeSandbox(f.Context(), web, nil, removed(store.OutcomeCompleted))
 		if err != nil {
 			f.Fatal(err)
 		}

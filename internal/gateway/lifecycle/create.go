@@ -15,6 +15,8 @@ type Draft struct {
 	Name                string
 	Labels, Annotations map[string]string
 	Spec                *openshellv1.SandboxSpec
+	// Request, when set, is the call that asks for it.
+	Request *store.Request
 	// Admit, when set, has the last word on whether it may be made, in the transaction that inserts it.
 	Admit func(tx store.Tx) error
 }
@@ -32,13 +34,16 @@ func (m *Manager) Create(ctx context.Context, workspace string, draft Draft) (st
 }
 
 func (m *Manager) insert(ctx context.Context, workspace string, draft Draft) (store.Sandbox, error) {
-	build := born(newID(), newID(), newID(), draft)
-	if draft.Admit == nil {
+	build := born(newID(), operationOf(draft.Request), newID(), draft)
+	if draft.Admit == nil && draft.Request == nil {
 		return m.store.CreateSandbox(ctx, workspace, build)
 	}
 	var s store.Sandbox
 	err := m.store.Transact(ctx, func(tx store.Tx) error {
-		err := draft.Admit(tx)
+		err := tx.Admit(draft.Request)
+		if err == nil && draft.Admit != nil {
+			err = draft.Admit(tx)
+		}
 		if err == nil {
 			s, err = tx.CreateSandbox(workspace, build)
 		}
@@ -53,7 +58,7 @@ func (m *Manager) create(ctx context.Context, s store.Sandbox) (store.Sandbox, e
 		if errors.Is(err, errClosing) {
 			return store.Sandbox{}, err
 		}
-		if _, err := m.change(ctx, s, during(s.Operation.ID, removed)); err != nil {
+		if _, err := m.change(ctx, s, during(s.Operation.ID, removed(store.OutcomeRefused))); err != nil {
 			return store.Sandbox{}, err
 		}
 		return store.Sandbox{}, &DriverError{Action: "create", Sandbox: s, Err: err}
@@ -73,7 +78,7 @@ func born(id, operationID, attemptID string, draft Draft) store.Build {
 				ConfigurationActivated: new(bool),
 				Provisioning:           &openshellv1.SandboxProvisioning{AttemptId: attemptID},
 			},
-			Operation: store.Operation{ID: operationID, Kind: store.OperationCreate, Since: now, DueAt: now.Add(lease)},
+			Operation: store.Operation{ID: operationID, Kind: store.OperationCreate, Since: now, DueAt: now.Add(lease), Admitted: draft.Request.Admitted()},
 		}
 		setPhase(s.Status, provisioning, reasonProvisioning, "The compute driver is making the sandbox.", now)
 		setPending(&s, true)
@@ -89,8 +94,9 @@ func (m *Manager) taken(ctx context.Context, s store.Sandbox) store.Decide {
 		seen.Next = retryAfter
 	}
 	return func(current store.Sandbox, now time.Time) (store.Change, error) {
-		return rewrite(current, func(next *store.Sandbox) {
+		return settle(store.OutcomeDone)(rewrite(current, func(next *store.Sandbox) {
 			setPending(next, false)
+			next.Operation.Admitted = false
 			next.Operation.ID, next.Operation.Since, next.Operation.Before = operationID, now, nil
 			switch {
 			case seen.State != driver.Starting: // it is ready, which is a step of its own
@@ -100,11 +106,13 @@ func (m *Manager) taken(ctx context.Context, s store.Sandbox) store.Decide {
 			default: // it will never be
 				next.Operation.DueAt = time.Time{}
 			}
-		})
+		}))
 	}
 }
 
-// removed deletes the row.
-func removed(store.Sandbox, time.Time) (store.Change, error) {
-	return store.Change{Remove: true}, nil
+// removed deletes the row, which is what came of its operation.
+func removed(outcome store.Outcome) store.Decide {
+	return func(store.Sandbox, time.Time) (store.Change, error) {
+		return store.Change{Remove: true, Settle: outcome}, nil
+	}
 }

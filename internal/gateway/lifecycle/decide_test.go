@@ -65,10 +65,10 @@ func TestWhatIsAcceptedInWhichPhase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for call, want := range map[string]string{"start": tc.start, "stop": tc.stop, "delete": tc.deleteWant} {
-				ask := map[string]func(*store.Precondition, string) store.Decide{"start": startAsked, "stop": stopAsked, "delete": deleteAsked}[call]
+				ask := map[string]func(*store.Request, *store.Precondition, string) store.Decide{"start": startAsked, "stop": stopAsked, "delete": deleteAsked}[call]
 				for _, p := range []*store.Precondition{nil, {ID: "a"}, {ID: "a", ResourceVersion: 5}} {
 					before := proto.CloneOf(tc.s.Status)
-					change, err := ask(p, "new")(tc.s, time.Unix(2, 0))
+					change, err := ask(nil, p, "new")(tc.s, time.Unix(2, 0))
 					got := outcome(change, err)
 					if got != want {
 						t.Errorf("%s with %+v is %s (%v), want %s", call, p, got, err, want)
@@ -113,7 +113,7 @@ func TestAnotherVersion(t *testing.T) {
 		"deleting":     state(deleting, "", store.OperationDelete, false),
 	} {
 		for call, decide := range map[string]store.Decide{
-			"start": startAsked(other, "new"), "stop": stopAsked(other, "new"), "delete": deleteAsked(other, "new"),
+			"start": startAsked(nil, other, "new"), "stop": stopAsked(nil, other, "new"), "delete": deleteAsked(nil, other, "new"),
 		} {
 			change, err := decide(s, time.Unix(2, 0))
 			var conflict *store.VersionConflictError
@@ -136,7 +136,7 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		"exited":          exited(1, "new"),
 		"stopped":         hasStopped,
 		"refused":         refused,
-		"removed":         removed,
+		"removed":         removed(store.OutcomeRefused),
 		"restart began":   restartBegan("new"),
 		"restart refused": restartRefused("new"),
 	} {

@@ -21,9 +21,10 @@ type Deletion struct {
 // store, [OperationPendingError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Delete(ctx context.Context, target store.Target, precondition *store.Precondition) (Deletion, error) {
 	return detached(ctx, m, func(ctx context.Context) (Deletion, error) {
-		operationID := newID()
-		s, err := m.store.ChangeSandbox(ctx, target, precondition, deleteAsked(precondition, operationID))
+		operationID := operationOf(target.Request)
+		s, err := m.store.ChangeSandbox(ctx, target, precondition, deleteAsked(target.Request, precondition, operationID))
 		if err != nil {
+			m.auditRefusal(ctx, target, precondition, err)
 			return Deletion{}, err
 		}
 		if s.Operation.ID != operationID { // an earlier call is at it
@@ -51,6 +52,13 @@ func (m *Manager) delete(ctx context.Context, s store.Sandbox) (Deletion, error)
 	case d.Gone:
 		return m.remove(ctx, s)
 	}
+	if s.Operation.Admitted {
+		if err := m.store.Transact(ctx, func(tx store.Tx) error {
+			return tx.Settle(s.Operation.ID, store.OutcomeAccepted, s.ID)
+		}); err != nil {
+			return Deletion{}, err
+		}
+	}
 	// The answer need not wait for the timer: without it, the delete goes on when the lease runs out.
 	m.spawn(func(ctx context.Context) { m.reschedule(ctx, s, d.Next) })
 	return Deletion{ID: s.ID}, nil
@@ -58,7 +66,7 @@ func (m *Manager) delete(ctx context.Context, s store.Sandbox) (Deletion, error)
 
 // remove deletes the row of a sandbox that the driver has removed.
 func (m *Manager) remove(ctx context.Context, s store.Sandbox) (Deletion, error) {
-	last, err := m.change(ctx, s, during(s.Operation.ID, removed))
+	last, err := m.change(ctx, s, during(s.Operation.ID, removed(store.OutcomeCompleted)))
 	switch {
 	case errors.Is(err, store.ErrNotFound): // another attempt at this delete was faster
 	case err != nil:
@@ -71,22 +79,24 @@ func (m *Manager) remove(ctx context.Context, s store.Sandbox) (Deletion, error)
 
 // deleteAsked is the wish to have a sandbox deleted. The store has compared the id already; the order of the rest is that
 // of the result table of the conditional delete.
-func deleteAsked(precondition *store.Precondition, operationID string) store.Decide {
+func deleteAsked(request *store.Request, precondition *store.Precondition, operationID string) store.Decide {
 	return func(current store.Sandbox, now time.Time) (store.Change, error) {
 		if current.Operation.Pending {
 			return nothing, &OperationPendingError{Sandbox: current}
 		}
 		if current.Phase() == deleting {
-			return nothing, nil
+			return store.Change{Settle: store.OutcomeAccepted, Audit: audited(request, precondition, store.OutcomeAlreadyDeleting)}, nil
 		}
 		if err := precondition.CheckVersion(current); err != nil {
 			return nothing, err
 		}
-		return rewrite(current, func(s *store.Sandbox) {
+		change, err := rewrite(current, func(s *store.Sandbox) {
 			s.Status.Phase = deleting // the conditions stay (contract, DeleteSandbox)
 			s.Operation = store.Operation{
-				ID: operationID, Kind: store.OperationDelete, Since: now, DueAt: now.Add(lease), Before: snapshot(current),
+				ID: operationID, Kind: store.OperationDelete, Since: now, DueAt: now.Add(lease), Admitted: request.Admitted(), Before: snapshot(current),
 			}
 		})
+		change.Audit = audited(request, precondition, store.OutcomeAccepted)
+		return change, err
 	}
 }

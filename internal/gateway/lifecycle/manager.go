@@ -50,6 +50,7 @@ func New(s store.Store, d driver.Driver, log *slog.Logger) *Manager {
 	m.working, m.stopWorking = context.WithCancel(context.Background())
 	takingUp, m.stopTakingUp = context.WithCancel(m.working)
 	m.workers.Go(func() { m.takeUp(takingUp) })
+	m.workers.Go(func() { m.tidy(takingUp) })
 	return m
 }
 

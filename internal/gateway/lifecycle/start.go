@@ -12,7 +12,7 @@ import (
 // nothing. Errors are those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Start(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		s, err := m.store.ChangeSandbox(ctx, target, precondition, startAsked(precondition, newID()))
+		s, err := m.store.ChangeSandbox(ctx, target, precondition, startAsked(target.Request, precondition, operationOf(target.Request)))
 		if err != nil || !s.Operation.Pending {
 			return s, err
 		}
@@ -40,21 +40,21 @@ func (m *Manager) start(ctx context.Context, s store.Sandbox) (store.Sandbox, er
 }
 
 // startAsked is a client's wish to have a sandbox started (contract, phases and lifecycle).
-func startAsked(precondition *store.Precondition, operationID string) store.Decide {
+func startAsked(request *store.Request, precondition *store.Precondition, operationID string) store.Decide {
 	return func(current store.Sandbox, now time.Time) (store.Change, error) {
 		if err := precondition.CheckVersion(current); err != nil {
 			return nothing, err
 		}
 		switch phase := current.Phase(); {
 		case phase == ready, phase == starting && !waiting(current):
-			return nothing, nil
+			return store.Change{Settle: store.OutcomeDone}, nil
 		case phase == stopped, phase == completed, phase == starting,
 			phase == failed && (reason(current) == reasonMainProcessFailed || reason(current) == reasonProvisioningTimedOut):
 			return rewrite(current, func(s *store.Sandbox) {
 				setPhase(s.Status, starting, reasonStarting, "The compute driver is starting the sandbox.", now)
 				s.Status.ExitCode, s.Status.NextRestartTime, s.Status.RestartCount = nil, nil, 0
 				s.Operation = store.Operation{
-					ID: operationID, Kind: store.OperationStart, Since: now, DueAt: now.Add(lease), Before: snapshot(current),
+					ID: operationID, Kind: store.OperationStart, Since: now, DueAt: now.Add(lease), Admitted: request.Admitted(), Before: snapshot(current),
 				}
 				setPending(s, true)
 			})

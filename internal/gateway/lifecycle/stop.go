@@ -12,7 +12,7 @@ import (
 // those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Stop(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		s, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(precondition, newID()))
+		s, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(target.Request, precondition, operationOf(target.Request)))
 		if err != nil || s.Phase() != stopping {
 			return s, err
 		}
@@ -40,20 +40,20 @@ func (m *Manager) stop(ctx context.Context, s store.Sandbox) (store.Sandbox, err
 }
 
 // stopAsked is a client's wish to have a sandbox stopped (contract, phases and lifecycle).
-func stopAsked(precondition *store.Precondition, operationID string) store.Decide {
+func stopAsked(request *store.Request, precondition *store.Precondition, operationID string) store.Decide {
 	return func(current store.Sandbox, now time.Time) (store.Change, error) {
 		if err := precondition.CheckVersion(current); err != nil {
 			return nothing, err
 		}
 		switch phase := current.Phase(); {
 		case phase == stopping, phase == stopped, phase == completed, phase == failed && reason(current) == reasonMainProcessFailed:
-			return nothing, nil
+			return store.Change{Settle: store.OutcomeDone}, nil
 		case phase == ready, phase == starting && current.Operation.Kind == store.OperationRestart:
 			return rewrite(current, func(s *store.Sandbox) {
 				setPhase(s.Status, stopping, reasonStopping, "The compute driver is stopping the sandbox.", now)
 				s.Status.NextRestartTime = nil
 				s.Operation = store.Operation{
-					ID: operationID, Kind: store.OperationStop, Since: now, DueAt: now.Add(lease), Before: snapshot(current),
+					ID: operationID, Kind: store.OperationStop, Since: now, DueAt: now.Add(lease), Admitted: request.Admitted(), Before: snapshot(current),
 				}
 				setPending(s, false)
 			})
@@ -63,8 +63,8 @@ func stopAsked(precondition *store.Precondition, operationID string) store.Decid
 }
 
 func hasStopped(current store.Sandbox, now time.Time) (store.Change, error) {
-	return rewrite(current, func(s *store.Sandbox) {
+	return settle(store.OutcomeDone)(rewrite(current, func(s *store.Sandbox) {
 		setPhase(s.Status, stopped, reasonStopped, "The sandbox was stopped.", now)
 		s.Operation = store.Operation{}
-	})
+	}))
 }

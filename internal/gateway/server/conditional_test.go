@@ -260,24 +260,6 @@ func TestConditionalOrderOfChecks(t *testing.T) {
 	}
 }
 
-func TestConditionalRequestID(t *testing.T) {
-	g := gatewaytest.Start(t)
-	a := g.MustCreate(t, "web")
-	for _, p := range []*conditionalv1.SandboxPrecondition{expect(id(a)), expect(anID)} {
-		for requestID, shapely := range map[string]bool{anID: true, strings.ToUpper(anID): true, "1": false, "00000000-0000-0000-0000-000000000000": false} {
-			_, err := g.Conditional().DeleteSandbox(call(t), &conditionalv1.ConditionalDeleteSandboxRequest{
-				Precondition: p, Request: &openshellv1.DeleteSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default(), RequestId: requestID},
-			})
-			if shapely {
-				wantReason(t, err, codes.FailedPrecondition, "openshell.nvidia.com", "REQUEST_REPLAY_UNAVAILABLE", nil)
-			} else {
-				wantField(t, err, "request_id")
-			}
-			wantUnchanged(t, g, a)
-		}
-	}
-}
-
 // A request without the plain request in it names nothing.
 func TestConditionalEmptyRequests(t *testing.T) {
 	g := gatewaytest.Start(t)

@@ -17,6 +17,10 @@ var (
 	ErrObjectNotFound = errors.New("object not found")
 	// ErrAlreadyExists: the name is taken in its workspace.
 	ErrAlreadyExists = errors.New("the name is taken")
+	// ErrAdmitted: the request was admitted before. Nothing was changed by this call of it.
+	ErrAdmitted = errors.New("the request was admitted before")
+	// ErrTooManyAdmissions: the caller has [MaxAdmissions].
+	ErrTooManyAdmissions = errors.New("too many requests are remembered")
 	// ErrUnavailable: the database did not serve the call in time; nothing was changed, and it may be tried again.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrOutcomeUnknown: the database was lost while it was committing, and could not be asked whether it did.

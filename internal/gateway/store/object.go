@@ -136,6 +136,16 @@ type Tx interface {
 	// Referrers are what needs an object, oldest first.
 	Referrers(o Object) ([]Referrer, error)
 
+	// Admit records the admission of a request, if it has one: [ErrAdmitted], [ErrTooManyAdmissions]. It comes before anything
+	// else.
+	Admit(r *Request) error
+
+	// Settle records what came of an admitted request and of an audited delete; see [Change.Settle].
+	Settle(requestID string, outcome Outcome, subjectID string) error
+
+	// Audit writes a record, with the time.
+	Audit(record AuditRecord) error
+
 	// Trim deletes the oldest children of a kind of a sandbox, beyond a number to keep.
 	Trim(kind Kind, sandboxID string, keep int) error
 }

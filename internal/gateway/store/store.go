@@ -64,6 +64,8 @@ type Operation struct {
 	Since time.Time
 	// DueAt is when the operation is to be taken up (again); zero means never. It is set from the store's clock.
 	DueAt time.Time
+	// Admitted says that it was begun by a request that was admitted: its outcome is to be recorded.
+	Admitted bool
 	// Restarts counts the restarts by policy that followed each other at once; the next back-off depends on it.
 	Restarts uint32
 	// Before is the state to go back to when the driver refuses a start, stop or delete; nil when there is none.
@@ -83,6 +85,9 @@ type Target struct {
 	Workspace, Name string
 	// ID, when set, is the id that an earlier step of the same request found; Name is not looked at then.
 	ID string
+	// Request, when set, is the call that asks for the change. [Store.ChangeSandbox] admits it before it looks at the
+	// sandbox: [ErrAdmitted] when that was done before, [ErrTooManyAdmissions].
+	Request *Request
 }
 
 // Decide says what is to become of a row. It runs inside the store's transaction, perhaps more than once, so it must
@@ -100,6 +105,10 @@ type Change struct {
 	Write *Sandbox
 	// Remove deletes the row.
 	Remove bool
+	// Settle records an outcome: that of the target's request or, without one, of the operation that the row carries.
+	Settle Outcome
+	// Audit, when set, is recorded, about the row and with the time.
+	Audit *AuditRecord
 }
 
 // ListQuery selects a page of sandboxes, oldest first, then by name, workspace and id.
@@ -125,6 +134,7 @@ type Cursor struct {
 type Store interface {
 	Workspaces
 	Objects
+	Requests
 	Counted
 
 	// CreateSandbox inserts a row at version 1, created now. The name must be free in its workspace, whatever the phase

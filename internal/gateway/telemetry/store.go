@@ -129,6 +129,26 @@ func (m *measuredStore) Transact(ctx context.Context, fn func(tx store.Tx) error
 	return err
 }
 
+// Admitted implements [store.Store].
+func (m *measuredStore) Admitted(ctx context.Context, scope, requestID string) (store.Admitted, bool, error) {
+	var found bool
+	admitted, err := measure(m, "admitted", func() (admitted store.Admitted, err error) {
+		admitted, found, err = m.store.Admitted(ctx, scope, requestID)
+		return admitted, err
+	})
+	return admitted, found, err
+}
+
+// ListAudit implements [store.Store].
+func (m *measuredStore) ListAudit(ctx context.Context, query store.AuditQuery) ([]store.AuditRecord, error) {
+	return measure(m, "list_audit", func() ([]store.AuditRecord, error) { return m.store.ListAudit(ctx, query) })
+}
+
+// Purge implements [store.Store].
+func (m *measuredStore) Purge(ctx context.Context, limit int) (int, error) {
+	return measure(m, "purge", func() (int, error) { return m.store.Purge(ctx, limit) })
+}
+
 // Statistics implements [store.Store].
 func (m *measuredStore) Statistics(ctx context.Context) (store.Statistics, error) {
 	return measure(m, "statistics", func() (store.Statistics, error) { return m.store.Statistics(ctx) })

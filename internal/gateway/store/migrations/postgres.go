@@ -13,12 +13,11 @@ import (
 //go:embed postgres/*.sql
 var postgresFiles embed.FS
 
-const (
-	// postgresLock is the advisory lock of this database that is held while its schema changes.
-	postgresLock = 0x6f70656e7368656c // "openshel"
-	// lockAttempts bounds how long a process waits for another that migrates: once a second.
-	lockAttempts = 300
-)
+// PostgresLock is the advisory lock of a database that is held while its schema changes.
+const PostgresLock = 0x6f70656e7368656c // "openshel"
+
+// lockAttempts bounds how long a process waits for another that migrates: once a second.
+const lockAttempts = 300
 
 // Postgres migrates a PostgreSQL database. Processes may call it at the same time: one migrates, the others wait.
 //
@@ -26,7 +25,7 @@ const (
 // that. So a step only adds: columns with a default or without NOT NULL, tables, indexes. What is no longer needed is
 // dropped a release after the last one that reads it, and nothing changes its type or its name.
 func Postgres(ctx context.Context, db *sql.DB) error {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(postgresLock), lock.WithLockTimeout(1, lockAttempts))
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(PostgresLock), lock.WithLockTimeout(1, lockAttempts))
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}

@@ -23,6 +23,9 @@ const (
 func (s *Store) ChangeSandbox(ctx context.Context, target store.Target, precondition *store.Precondition, decide store.Decide) (store.Sandbox, error) {
 	var result store.Sandbox
 	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		if err := s.admit(ctx, tx, target.Request); err != nil {
+			return err
+		}
 		current, now, err := s.find(ctx, tx, target)
 		if err != nil {
 			return err
@@ -38,13 +41,14 @@ func (s *Store) ChangeSandbox(ctx context.Context, target store.Target, precondi
 		}
 		switch {
 		case change.Remove:
-			return s.exactlyOne(ctx, tx, s.stmt.remove, current.ID, current.ResourceVersion)
+			err = s.exactlyOne(ctx, tx, s.stmt.remove, current.ID, current.ResourceVersion)
 		case change.Write != nil:
 			result, err = s.write(ctx, tx, current, *change.Write)
-			return err
-		default:
-			return nil
 		}
+		if err != nil {
+			return err
+		}
+		return s.remember(ctx, tx, target.Request, current, change)
 	})
 	if err != nil {
 		return store.Sandbox{}, s.undecided(ctx, err)

@@ -35,6 +35,16 @@ func Queries(d Dialect) map[string]string {
 		next, _ := objectsQuery(q)
 		queries[name], queries[name+", next page"] = d.rewrite(first), d.rewrite(next)
 	}
+	for name, query := range map[string]string{
+		"admitted": admittedQuery, "admissions of a caller": countAdmissionsQuery, "settle": settleQuery, "withdraw": withdrawQuery,
+		"settle audit": settleAuditQuery, "purge admissions": purgeAdmissionsQuery, "purge audit": purgeAuditQuery,
+	} {
+		queries[name] = d.rewrite(query)
+	}
+	for name, q := range map[string]store.AuditQuery{"audit": {}, "audit of one name": {Workspace: "w", Name: "n"}} {
+		query, _ := auditQuery(q)
+		queries[name] = d.rewrite(query)
+	}
 	workspaces, _ := workspacesQuery(store.WorkspaceQuery{Member: "m", Labels: map[string]string{"a": "b"}, After: &store.Cursor{}})
 	queries["workspaces"] = d.rewrite(workspaces)
 	return queries

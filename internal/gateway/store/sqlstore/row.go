@@ -20,6 +20,7 @@ type operationRow struct {
 	Kind     store.OperationKind `json:"kind,omitempty"`
 	Pending  bool                `json:"pending,omitempty"`
 	Since    int64               `json:"since,omitempty"` // microseconds
+	Admitted bool                `json:"admitted,omitempty"`
 	Restarts uint32              `json:"restarts,omitempty"`
 	Before   *snapshotRow        `json:"before,omitempty"`
 }
@@ -92,7 +93,7 @@ func encode(s store.Sandbox) ([]any, error) {
 }
 
 func encodeOperation(o store.Operation) (operationRow, error) {
-	row := operationRow{Kind: o.Kind, Pending: o.Pending, Since: micros(o.Since), Restarts: o.Restarts}
+	row := operationRow{Kind: o.Kind, Pending: o.Pending, Since: micros(o.Since), Admitted: o.Admitted, Restarts: o.Restarts}
 	if o.Before == nil {
 		return row, nil
 	}
@@ -109,7 +110,7 @@ func encodeOperation(o store.Operation) (operationRow, error) {
 }
 
 func (row operationRow) decode(id string, due int64) (store.Operation, error) {
-	o := store.Operation{ID: id, Kind: row.Kind, Pending: row.Pending, Since: fromMicros(row.Since), DueAt: fromMicros(due), Restarts: row.Restarts}
+	o := store.Operation{ID: id, Kind: row.Kind, Pending: row.Pending, Since: fromMicros(row.Since), DueAt: fromMicros(due), Admitted: row.Admitted, Restarts: row.Restarts}
 	if row.Before == nil {
 		return o, nil
 	}

@@ -41,6 +41,11 @@ type statements struct {
 	shareObject, lockObject                     objectStatements
 	updateObject, removeObject, trim            *sql.Stmt
 	insertReference, removeReference, referrers *sql.Stmt
+
+	admitted                                 *sql.Stmt // for the Reader
+	admit, countAdmissions, settle, withdraw *sql.Stmt
+	insertAudit, settleAudit                 *sql.Stmt
+	purgeAdmissions, purgeAudit              *sql.Stmt
 }
 
 // Open takes over an engine whose schema is in place, and makes the default workspace if it is not there yet.
@@ -113,6 +118,16 @@ func (s *Store) prepare(ctx context.Context) error {
 		{s.engine.Writer(), &s.stmt.insertReference, insertReferenceQuery},
 		{s.engine.Writer(), &s.stmt.removeReference, removeReferenceQuery},
 		{s.engine.Writer(), &s.stmt.referrers, referrersQuery},
+
+		{s.engine.Reader(), &s.stmt.admitted, admittedQuery},
+		{s.engine.Writer(), &s.stmt.admit, admitQuery},
+		{s.engine.Writer(), &s.stmt.countAdmissions, countAdmissionsQuery},
+		{s.engine.Writer(), &s.stmt.settle, settleQuery},
+		{s.engine.Writer(), &s.stmt.withdraw, withdrawQuery},
+		{s.engine.Writer(), &s.stmt.insertAudit, insertAuditQuery},
+		{s.engine.Writer(), &s.stmt.settleAudit, settleAuditQuery},
+		{s.engine.Writer(), &s.stmt.purgeAdmissions, purgeAdmissionsQuery},
+		{s.engine.Writer(), &s.stmt.purgeAudit, purgeAuditQuery},
 	} {
 		stmt, err := p.db.PrepareContext(ctx, s.dialect.rewrite(p.query))
 		if err != nil {

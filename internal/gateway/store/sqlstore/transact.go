@@ -162,6 +162,25 @@ func (t *transaction) Referrers(o store.Object) ([]store.Referrer, error) {
 	return by, t.answer(err)
 }
 
+// Admit implements [store.Tx].
+func (t *transaction) Admit(r *store.Request) error {
+	return t.answer(t.store.admit(t.ctx, t.tx, r))
+}
+
+// Settle implements [store.Tx].
+func (t *transaction) Settle(requestID string, outcome store.Outcome, subjectID string) error {
+	err := t.store.settleAdmission(t.ctx, t.tx, requestID, outcome, subjectID)
+	if err == nil {
+		err = t.store.settleAudit(t.ctx, t.tx, requestID, outcome)
+	}
+	return t.answer(err)
+}
+
+// Audit implements [store.Tx].
+func (t *transaction) Audit(record store.AuditRecord) error {
+	return t.answer(t.store.audit(t.ctx, t.tx, record))
+}
+
 // Trim implements [store.Tx].
 func (t *transaction) Trim(kind store.Kind, sandboxID string, keep int) error {
 	_, err := t.tx.StmtContext(t.ctx, t.store.stmt.trim).ExecContext(t.ctx, sandboxID, string(kind), math.MaxInt32, keep)

@@ -23,7 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, store.Store){
 		workspaceCases, moreWorkspaceCases, createCases, changeCases, listCases, dueCases, raceCases,
-		objectCases, transactCases, referenceCases, statisticsCases,
+		objectCases, transactCases, referenceCases, statisticsCases, requestCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) { run(t, open(t)) })
