@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/pgtest"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/migrations"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlstore"
 )
 
@@ -43,6 +44,29 @@ func TestReplicasMayStartAtOnce(t *testing.T) {
 	}
 	if len(ids) != 1 {
 		t.Errorf("they see %d workspaces of the name", len(ids))
+	}
+}
+
+// TestStartWaitsForWhoMigrates holds the lock that a process has while it changes the schema.
+func TestStartWaitsForWhoMigrates(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	migrating, watch := dial(t, url), dial(t, url)
+	exec(t, migrating, "SELECT pg_advisory_lock($1)", migrations.PostgresLock)
+	opened := make(chan error, 1)
+	go func() {
+		s, err := Open(t.Context(), url)
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	await(t, watch, "EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%pg_try_advisory_lock%' AND state = 'idle') OR to_regclass('sandboxes') IS NOT NULL")
+	if query[bool](t, watch, "SELECT to_regclass('sandboxes') IS NOT NULL") {
+		t.Error("the schema was changed by two at a time")
+	}
+	exec(t, migrating, "SELECT pg_advisory_unlock($1)", migrations.PostgresLock)
+	if err := <-opened; err != nil {
+		t.Error(err)
 	}
 }
 
