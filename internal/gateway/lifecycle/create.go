@@ -35,7 +35,7 @@ func (m *Manager) Create(ctx context.Context, workspace string, draft Draft) (st
 
 func (m *Manager) insert(ctx context.Context, workspace string, draft Draft) (store.Sandbox, error) {
 	build := born(newID(), operationOf(draft.Request), newID(), draft)
-	if draft.Admit == nil && draft.Request == nil {
+	if draft.Admit == nil && !draft.Request.Admitted() {
 		return m.store.CreateSandbox(ctx, workspace, build)
 	}
 	var s store.Sandbox
