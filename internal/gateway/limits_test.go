@@ -19,6 +19,7 @@ import (
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -149,6 +150,15 @@ func (d deadlines) Sandbox(ctx context.Context, _, _ string) (store.Sandbox, err
 	return store.Sandbox{}, store.ErrNotFound
 }
 
+// unbounded is the context of a call without a deadline, which a test waits for no longer than for others all the same.
+func unbounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	timer := time.AfterFunc(gatewaytest.Timeout, cancel)
+	t.Cleanup(func() { timer.Stop(); cancel() })
+	return ctx
+}
+
 // A call without a deadline, or with a later one, gets the ceiling; an earlier one stays.
 func TestDeadlineCeiling(t *testing.T) {
 	d := deadlines{open(t), make(chan time.Duration, 1)}
@@ -156,7 +166,7 @@ func TestDeadlineCeiling(t *testing.T) {
 	for name, tc := range map[string]struct{ asked, most time.Duration }{
 		"none": {0, time.Hour}, "earlier": {10 * time.Minute, 10 * time.Minute}, "later": {2 * time.Hour, time.Hour},
 	} {
-		ctx := context.Background()
+		ctx := unbounded(t)
 		if tc.asked != 0 {
 			var cancel func()
 			ctx, cancel = context.WithTimeout(ctx, tc.asked)
@@ -174,7 +184,7 @@ func TestDeadlineCeiling(t *testing.T) {
 func TestCallsEndAtTheCeiling(t *testing.T) {
 	h := newHeld()
 	r := run(t, gateway.Config{Store: open(t), Driver: h, Limits: gateway.Limits{CallTime: 100 * time.Millisecond}})
-	_, err := r.client.CreateSandbox(context.Background(), createWeb(&openshellv1.SandboxSpec{}))
+	_, err := r.client.CreateSandbox(unbounded(t), createWeb(&openshellv1.SandboxSpec{}))
 	if wantCode(t, err, codes.DeadlineExceeded); !strings.Contains(err.Error(), "100ms that this gateway allows") {
 		t.Error(err)
 	}
@@ -183,7 +193,7 @@ func TestCallsEndAtTheCeiling(t *testing.T) {
 	if _, err := r.client.GetSandbox(call(t), getWeb()); err != nil {
 		t.Error(err)
 	}
-	watch, err := r.health.Watch(context.Background(), &healthv1.HealthCheckRequest{})
+	watch, err := r.health.Watch(unbounded(t), &healthv1.HealthCheckRequest{})
 	for err == nil {
 		_, err = watch.Recv()
 	}
@@ -196,7 +206,7 @@ func TestConnectionAge(t *testing.T) {
 	r := run(t, gateway.Config{Store: open(t), Driver: h, Limits: gateway.Limits{ConnectionAge: 50 * time.Millisecond}})
 	answered := make(chan error, 1)
 	go func() {
-		_, err := r.client.CreateSandbox(context.Background(), createWeb(&openshellv1.SandboxSpec{}))
+		_, err := r.client.CreateSandbox(unbounded(t), createWeb(&openshellv1.SandboxSpec{}))
 		answered <- err
 	}()
 	<-h.called

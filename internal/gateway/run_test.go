@@ -72,7 +72,9 @@ func runOn(t *testing.T, listener net.Listener, cfg gateway.Config) *running {
 	t.Helper()
 	r := &running{address: listener.Addr().String(), log: &lines{}, served: make(chan error, 1)}
 	cfg.Logger = slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	cfg.Access = auth.Config{Unauthenticated: auth.FromLoopback}
+	if cfg.TLS == nil {
+		cfg.Access.Unauthenticated = auth.FromLoopback
+	}
 	var err error
 	if r.Gateway, err = gateway.New(call(t), cfg); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,371 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	optionsv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/options/v1"
+	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/telemetry"
+)
+
+// method is a method of the gateway and its rule, as the proto sources have them.
+type method struct {
+	name       string
+	descriptor protoreflect.MethodDescriptor
+	rule       *optionsv1.AuthorizationRule
+}
+
+func (m method) short() string { return string(m.descriptor.Name()) }
+
+// everyMethod lists all that the gateway registers, apart from health and reflection.
+func everyMethod(t *testing.T) []method {
+	t.Helper()
+	var all []method
+	for _, file := range []protoreflect.FileDescriptor{openshellv1.File_openshell_v1_openshell_proto, conditionalv1.File_openshell_conditional_v1_conditional_proto} {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				m := methods.Get(j)
+				rule, ok := proto.GetExtension(m.Options(), optionsv1.E_Authorization).(*optionsv1.AuthorizationRule)
+				if !ok {
+					t.Fatalf("%s has no rule", m.FullName())
+				}
+				all = append(all, method{"/" + string(m.Parent().FullName()) + "/" + string(m.Name()), m, rule})
+			}
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d methods", len(all))
+	}
+	return all
+}
+
+// request is about the sandbox "web" of the workspace "default", or about things named "none" there. It is complete, but
+// for a request_id that no call takes, so that whoever may make the call changes nothing.
+func (m method) request(t *testing.T) proto.Message {
+	t.Helper()
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(m.descriptor.Input().FullName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := kind.New()
+	fill(req)
+	return req.Interface()
+}
+
+func fill(req protoreflect.Message) {
+	name := "none"
+	if strings.Contains(string(req.Descriptor().Name()), "Sandbox") && !strings.Contains(string(req.Descriptor().Name()), "Template") {
+		name = "web"
+	}
+	values := map[protoreflect.Name]any{
+		"name": name, "sandbox": "web", "provider": "none", "receipt_id": "none", "id": "none", "token": "none",
+		"principal_subject": "none", "request_id": "no UUID",
+	}
+	fields := req.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		switch value, ok := values[f.Name()]; {
+		case f.Name() == "request": // of a conditional call
+			fill(req.Mutable(f).Message())
+		case ok && f.Kind() == protoreflect.StringKind:
+			req.Set(f, protoreflect.ValueOf(value))
+		}
+	}
+	switch r := req.Interface().(type) {
+	case *openshellv1.CreateSandboxRequest:
+		r.Spec = &openshellv1.SandboxSpec{}
+	case *openshellv1.WatchSandboxRequest:
+		r.StopOnTerminal = true
+	case *openshellv1.CreateSandboxTemplateRequest:
+		r.Template = &openshellv1.SandboxWorkloadTemplate{
+			Metadata: &datamodelv1.ObjectMeta{Name: "none"},
+			Spec:     &openshellv1.SandboxWorkloadTemplateSpec{Workload: &openshellv1.SandboxWorkloadConfig{}},
+		}
+	case *openshellv1.ExposeServiceRequest:
+		r.TargetPort = 80
+	case *openshellv1.CreateProviderRequest:
+		r.Provider = &datamodelv1.Provider{Type: "none"}
+	case *openshellv1.UpdateProviderRequest:
+		r.Provider = &datamodelv1.Provider{Metadata: &datamodelv1.ObjectMeta{Name: "none"}}
+	case *openshellv1.UpdateProviderProfilesRequest:
+		r.ExpectedResourceVersion = 1
+		r.Profile = &openshellv1.ProviderProfileImportItem{Profile: &openshellv1.ProviderProfile{Id: "none"}}
+	case *openshellv1.AddWorkspaceMemberRequest:
+		r.Role = openshellv1.WorkspaceRole_WORKSPACE_ROLE_USER
+	case *openshellv1.UpdateConfigRequest:
+		r.SettingKey = "ocsf_json_enabled"
+		r.SettingValue = &sandboxv1.SettingValue{Value: &sandboxv1.SettingValue_BoolValue{BoolValue: true}}
+	case *openshellv1.GetWorkspaceRequest:
+		r.Name = "default"
+	}
+	if f := fields.ByName("workspace_scope"); f != nil {
+		req.Set(f, protoreflect.ValueOfMessage(gatewaytest.Default().ProtoReflect()))
+	}
+	if f := fields.ByName("precondition"); f != nil {
+		id := "0b3c8f6e-3b52-4c38-9a7e-5a8a4f3f2b11"
+		req.Set(f, protoreflect.ValueOfMessage((&conditionalv1.SandboxPrecondition{Id: &id}).ProtoReflect()))
+	}
+}
+
+// answer is what the method says to somebody who may call it.
+func (m method) answer() codes.Code {
+	input := m.descriptor.Input()
+	if f := input.Fields().ByName("request"); f != nil {
+		input = f.Message()
+	}
+	switch {
+	case input.Fields().ByName("request_id") != nil:
+		return codes.InvalidArgument
+	case slices.Contains([]string{
+		"GetProvider", "GetProviderProfile", "GetSandboxTemplate", "GetService", "GetSandboxProviderStatus", "GetSandboxPolicyStatus", "RevokeSshSession",
+	}, m.short()):
+		return codes.NotFound
+	}
+	return codes.OK
+}
+
+// concealing are the calls about a sandbox: who has no access to it gets the answer for one that is not there.
+var concealing = []string{
+	"GetSandbox", "DeleteSandbox", "StopSandbox", "StartSandbox", "WatchSandbox",
+	"AttachSandboxProvider", "DetachSandboxProvider", "ListSandboxProviders", "GetSandboxProviderStatus",
+	"ExposeService", "GetService", "DeleteService", "CreateSshSession",
+	"UpdateConfig", "UpdateSandboxConfig", "GetSandboxConfig", "GetSandboxPolicyStatus", "ListSandboxPolicies",
+}
+
+// caller is somebody with a token.
+type caller struct {
+	token string
+	// bad says that the token is no good; scopes that it carries them all; admin that it is of a platform administrator.
+	bad, scopes, admin bool
+	// role is the one in the workspace "default".
+	role openshellv1.WorkspaceRole
+}
+
+const (
+	noRole    = openshellv1.WorkspaceRole_WORKSPACE_ROLE_UNSPECIFIED
+	userRole  = openshellv1.WorkspaceRole_WORKSPACE_ROLE_USER
+	adminRole = openshellv1.WorkspaceRole_WORKSPACE_ROLE_ADMIN
+)
+
+// everyCaller is the whole list: one who is let in in each way, and one who is kept out in each.
+func everyCaller(t *testing.T, issuer *authtest.Issuer) map[string]caller {
+	t.Helper()
+	claims := func(role, scope string, changes map[string]any) map[string]any {
+		all := map[string]any{"realm_access": map[string]any{"roles": []string{role}}, "scope": scope}
+		maps.Copy(all, changes)
+		return all
+	}
+	admin := func(changes map[string]any) map[string]any {
+		return claims(auth.DefaultAdminRole, "openshell:all", changes)
+	}
+	bad := func(token string) caller { return caller{token: token, bad: true, scopes: true, admin: true} }
+	user := func(subject string, role openshellv1.WorkspaceRole) caller {
+		return caller{token: issuer.Token(subject, claims(auth.DefaultUserRole, "openshell:all", nil)), scopes: true, role: role}
+	}
+	key := issuer.Key()
+	forged := authtest.NewECKey(t, key.ID)
+	now := time.Now()
+	return map[string]caller{
+		"no credential":      bad(""),
+		"bad signature":      bad(authtest.Sign(t, forged.Private, forged.Algorithm, forged.ID, issuer.Claims("root", admin(nil)))),
+		"wrong issuer":       bad(issuer.Token("root", admin(map[string]any{"iss": "https://other.example"}))),
+		"wrong audience":     bad(issuer.Token("root", admin(map[string]any{"aud": "other"}))),
+		"expired":            bad(issuer.Token("root", admin(map[string]any{"exp": now.Add(-time.Hour).Unix()}))),
+		"not yet valid":      bad(issuer.Token("root", admin(map[string]any{"nbf": now.Add(time.Hour).Unix()}))),
+		"alg none":           bad(authtest.Unsigned(t, key.ID, issuer.Claims("root", admin(nil)))),
+		"user without scope": {token: issuer.Token("eve", claims(auth.DefaultUserRole, "", nil)), role: adminRole},
+
+		"member of another workspace": user("bob", noRole),
+		"workspace user":              user("ann", userRole),
+		"workspace admin":             user("eve", adminRole),
+		"platform admin":              {token: issuer.Token("root", admin(nil)), scopes: true, admin: true},
+	}
+}
+
+// expected is the whole of the rules: what a caller gets from a method, and whether it is the method itself who says so.
+// A method that the gateway does not implement says so to everybody who comes as far as to it; it knows of no workspace.
+func expected(m method, c caller, implemented bool) (code codes.Code, itself bool) {
+	own := m.answer()
+	if !implemented {
+		own = codes.Unimplemented
+	}
+	aboutNone := m.rule.GetWorkspaceRole() == "" || m.short() == "ListWorkspaces" || m.short() == "RevokeSshSession" // of a session that is not there
+	enough := c.role == adminRole || c.role == userRole && m.rule.GetWorkspaceRole() == "user"
+	switch {
+	case m.rule.GetAuthMode() == "unauthenticated":
+		return own, true
+	case c.bad:
+		return codes.Unauthenticated, false
+	case m.rule.GetScope() != "" && !c.scopes, m.rule.GetGlobalRole() != "" && !c.admin:
+		return codes.PermissionDenied, false
+	case c.admin, aboutNone, enough, !implemented:
+		return own, true
+	case slices.Contains(concealing, m.short()):
+		return codes.NotFound, false
+	default:
+		return codes.PermissionDenied, false
+	}
+}
+
+// invoke makes a call of any kind to its end.
+func invoke(t *testing.T, conn *grpc.ClientConn, m method, token string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), gatewaytest.Timeout)
+	defer cancel()
+	if token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, m.name)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(m.request(t)); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(m.descriptor.Output().FullName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if err := stream.RecvMsg(kind.New().Interface()); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// Every call by every caller.
+func TestEveryCall(t *testing.T) {
+	issuer := authtest.NewIssuer(t)
+	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
+		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
+		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole, ScopesClaim: "scope",
+	}}))
+	conn := dial(t, g.Address())
+	callers := everyCaller(t, issuer)
+	root := metadata.AppendToOutgoingContext(call(t), "authorization", "Bearer "+callers["platform admin"].token)
+	web := populate(root, t, openshellv1.NewOpenShellClient(conn))
+	g.WaitPhase(t, web.GetMetadata().GetId(), openshellv1.SandboxPhase_SANDBOX_PHASE_READY)
+
+	for _, m := range everyMethod(t) {
+		t.Run(strings.TrimPrefix(m.name, "/"), func(t *testing.T) {
+			implemented := status.Code(invoke(t, conn, m, callers["platform admin"].token)) != codes.Unimplemented
+			for name, c := range callers {
+				err := invoke(t, conn, m, c.token)
+				want, itself := expected(m, c, implemented)
+				concealed := status.Convert(err).Message() == "sandbox not found"
+				if status.Code(err) != want || concealed != (want == codes.NotFound && !itself) {
+					t.Errorf("%s: %v, want %v", name, err, want)
+				}
+			}
+		})
+	}
+	if s, ok := g.GetByID(t, web.GetMetadata().GetId()); !ok || s.GetMetadata().GetName() != "web" {
+		t.Errorf("after all that: %v", s)
+	}
+}
+
+// populate makes the sandbox that the calls are about, and the members that make them.
+func populate(ctx context.Context, t *testing.T, client openshellv1.OpenShellClient) *openshellv1.Sandbox {
+	t.Helper()
+	other := &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: "other"}}
+	if _, err := client.CreateWorkspace(ctx, &openshellv1.CreateWorkspaceRequest{Name: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*openshellv1.AddWorkspaceMemberRequest{
+		{PrincipalSubject: "ann", Role: userRole, WorkspaceScope: gatewaytest.Default()},
+		{PrincipalSubject: "eve", Role: adminRole, WorkspaceScope: gatewaytest.Default()},
+		{PrincipalSubject: "bob", Role: adminRole, WorkspaceScope: other},
+	} {
+		if _, err := client.AddWorkspaceMember(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	created, err := client.CreateSandbox(ctx, createWeb(&openshellv1.SandboxSpec{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.GetSandbox()
+}
+
+// Every call with a client certificate: one of ours may do everything, nobody gets as far as a call with another's.
+func TestEveryCallWithCertificates(t *testing.T) {
+	g := gatewaytest.Start(t, gatewaytest.WithClientCertificate())
+	g.MustCreate(t, "web")
+	with := func(certificate tls.Certificate) *grpc.ClientConn {
+		return dial(t, g.Address(), credentials.NewTLS(&tls.Config{
+			RootCAs: trusted(t, g),
+			// Whatever authorities the gateway says it knows: a client of good will would show no other certificate.
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil },
+		}))
+	}
+	ours, err := tls.LoadX509KeyPair(g.TLS().ClientCert, g.TLS().ClientKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := with(authtest.NewCA(t, "foreign").Client("tester", "openshell-admin").Certificate())
+	known, none := with(ours), with(tls.Certificate{})
+	for _, m := range everyMethod(t) {
+		t.Run(strings.TrimPrefix(m.name, "/"), func(t *testing.T) {
+			err := invoke(t, known, m, "")
+			want, _ := expected(m, caller{scopes: true, admin: true}, status.Code(err) != codes.Unimplemented)
+			wantCode(t, err, want)
+			want, _ = expected(m, caller{bad: true}, status.Code(err) != codes.Unimplemented)
+			wantCode(t, invoke(t, none, m, ""), want)
+			g.ResetCalls()
+			wantCode(t, invoke(t, foreign, m, ""), codes.Unavailable)
+			if calls := g.AllCalls(); len(calls) != 0 {
+				t.Errorf("with a foreign certificate: %v", calls)
+			}
+		})
+	}
+}
+
+// The log says of every call what it is about, if it is about something.
+func TestEveryCallIsAboutSomething(t *testing.T) {
+	nothing := []string{
+		"Health", "GetCurrentUser", "GetGatewayInfo", "GetGatewayConfig", "ListSandboxes", "ListSandboxTemplates", "ListProviders",
+		"ListProviderProfiles", "ListWorkspaces", "ListWorkspaceMembers", "ImportProviderProfiles",
+		"CreateProvider",   // without a name, which is made then
+		"RevokeSshSession", // named by a secret
+	}
+	for _, m := range everyMethod(t) {
+		workspace, name := telemetry.About(m.request(t))
+		if (name == "") != slices.Contains(nothing, m.short()) || name != "" && name != "web" && name != "none" && name != "default" {
+			t.Errorf("%s is about %q", m.name, name)
+		}
+		scoped := m.request(t).ProtoReflect().Descriptor().Fields().ByName("workspace_scope") != nil ||
+			m.request(t).ProtoReflect().Descriptor().Fields().ByName("request") != nil
+		if scoped != (workspace == "default") {
+			t.Errorf("%s is about workspace %q", m.name, workspace)
+		}
+	}
+}
