@@ -58,7 +58,8 @@ func parse(args []string, stdout, stderr io.Writer) (f flags, err error) {
 	shown := false
 	options := []kong.Option{
 		kong.Name("openshell-reference-gateway"),
-		kong.Description("Serves the OpenShell API over a simulated compute driver, with conditional calls."),
+		kong.Description("Serves the OpenShell API over a simulated compute driver, with conditional calls. " +
+			"`openshell-reference-gateway audit` prints what was deleted, and by whom."),
 		vars(),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { shown = true }),

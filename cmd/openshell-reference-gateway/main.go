@@ -37,6 +37,9 @@ func main() {
 
 // run is main but for the process. It returns the exit code once ctx has ended and the gateway is drained.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == auditCommand {
+		return printAudit(ctx, args[1:], stdout, stderr)
+	}
 	f, err := parse(args, stdout, stderr)
 	if errors.Is(err, errHelped) {
 		return 0
