@@ -33,7 +33,7 @@ func TestOutageOfTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer admin.Close(t.Context())
+	defer func() { _ = admin.Close(t.Context()) }()
 	run := func(sql string, args ...any) {
 		t.Helper()
 		if _, err := admin.Exec(t.Context(), sql, args...); err != nil {

@@ -75,13 +75,13 @@ func query[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 }
 
 // await polls the database until a condition holds.
-func await(t *testing.T, conn *pgx.Conn, condition string, args ...any) {
+func await(t *testing.T, conn *pgx.Conn, condition string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for !query[bool](t, conn, "SELECT "+condition, args...) {
+	for !query[bool](t, conn, "SELECT "+condition) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

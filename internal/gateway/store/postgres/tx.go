@@ -145,7 +145,7 @@ func (c *conn) ask(ctx context.Context, number string) (committed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	defer other.Close(ctx)
+	defer func() { _ = other.Close(ctx) }()
 	var life, status string
 	err = other.QueryRow(ctx, `SELECT (`+lifeQuery+`), coalesce(pg_xact_status($1::text::xid8), 'forgotten')`, number).Scan(&life, &status)
 	var answer *pgconn.PgError
