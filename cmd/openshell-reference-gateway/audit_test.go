@@ -13,9 +13,9 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-func TestAuditCommand(t *testing.T) {
-	const n = auditPage + 3
-	url := "sqlite:" + filepath.Join(t.TempDir(), "gateway.db")
+// audited makes a database with so many records, which is open until the test ends it.
+func audited(t *testing.T, url string, n int) store.Store {
+	t.Helper()
 	s, err := gateway.OpenStore(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +35,13 @@ func TestAuditCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func TestAuditCommand(t *testing.T) {
+	const n = auditPage + 3
+	url := "sqlite:" + filepath.Join(t.TempDir(), "gateway.db")
+	s := audited(t, url, n)
 	if _, code := printed(t, "audit", "--db-url", url); code != exitFailed {
 		t.Errorf("exit code %d while another process has the file", code)
 	}

@@ -56,9 +56,9 @@ func plainDelete(name string) *openshellv1.DeleteSandboxRequest {
 	return &openshellv1.DeleteSandboxRequest{Name: name, WorkspaceScope: gatewaytest.Default()}
 }
 
-func conditionalDelete(name, id string) *conditionalv1.ConditionalDeleteSandboxRequest {
+func conditionalDelete(id string) *conditionalv1.ConditionalDeleteSandboxRequest {
 	return &conditionalv1.ConditionalDeleteSandboxRequest{
-		Precondition: &conditionalv1.SandboxPrecondition{Id: &id}, Request: plainDelete(name),
+		Precondition: &conditionalv1.SandboxPrecondition{Id: &id}, Request: plainDelete("web"),
 	}
 }
 
@@ -101,7 +101,7 @@ func TestWithoutConditional(t *testing.T) {
 	g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
 	a := g.MustCreate(t, "web")
 	conn := dial(t, g.Address())
-	_, err := conditionalv1.NewConditionalSandboxesClient(conn).DeleteSandbox(call(t), conditionalDelete("web", a.GetMetadata().GetId()))
+	_, err := conditionalv1.NewConditionalSandboxesClient(conn).DeleteSandbox(call(t), conditionalDelete(a.GetMetadata().GetId()))
 	wantCode(t, err, codes.Unimplemented)
 	for _, service := range []string{"", "openshell.conditional.v1.ConditionalSandboxes"} {
 		_, err = healthv1.NewHealthClient(conn).Check(call(t), &healthv1.HealthCheckRequest{Service: service})
@@ -153,7 +153,7 @@ func TestRequirePrecondition(t *testing.T) {
 	if s, ok := g.GetByID(t, a.GetMetadata().GetId()); !ok || s.GetMetadata().GetResourceVersion() != a.GetMetadata().GetResourceVersion() {
 		t.Errorf("after the refusals: %v", s)
 	}
-	if _, err := g.Conditional().DeleteSandbox(call(t), conditionalDelete("web", a.GetMetadata().GetId())); err != nil {
+	if _, err := g.Conditional().DeleteSandbox(call(t), conditionalDelete(a.GetMetadata().GetId())); err != nil {
 		t.Errorf("with a precondition: %v", err)
 	}
 }

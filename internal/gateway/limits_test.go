@@ -30,18 +30,18 @@ func TestStreamLimit(t *testing.T) {
 	if got := w.settings[http2.SettingMaxConcurrentStreams]; got != 3 {
 		t.Errorf("clients are told %d", got)
 	}
-	first := w.call(healthv1.Health_Watch_FullMethodName)
-	w.call(healthv1.Health_Watch_FullMethodName)
-	w.call(healthv1.Health_Watch_FullMethodName)
+	first := w.watchHealth()
+	w.watchHealth()
+	w.watchHealth()
 	if refused := w.refused(); refused != nil {
 		t.Errorf("refused within the limit: %v", refused)
 	}
-	tooMany := w.call(healthv1.Health_Watch_FullMethodName)
+	tooMany := w.watchHealth()
 	if refused := w.refused(); !slices.Equal(refused, []uint32{tooMany}) {
 		t.Errorf("refused %v, want %d", refused, tooMany)
 	}
 	w.must(w.framer.WriteRSTStream(first, http2.ErrCodeCancel))
-	w.call(healthv1.Health_Watch_FullMethodName)
+	w.watchHealth()
 	if refused := w.refused(); refused != nil {
 		t.Errorf("refused although another has ended: %v", refused)
 	}
@@ -193,11 +193,14 @@ func TestCallsEndAtTheCeiling(t *testing.T) {
 	if _, err := r.client.GetSandbox(call(t), getWeb()); err != nil {
 		t.Error(err)
 	}
+	began := time.Now()
 	watch, err := r.health.Watch(unbounded(t), &healthv1.HealthCheckRequest{})
 	for err == nil {
 		_, err = watch.Recv()
 	}
-	wantCode(t, err, codes.DeadlineExceeded)
+	if wantCode(t, err, codes.DeadlineExceeded); time.Since(began) > gatewaytest.Timeout/3 {
+		t.Errorf("a stream ended after %v", time.Since(began))
+	}
 }
 
 // A connection that has become old takes no new calls. Those under way end on it, and the client notices nothing.

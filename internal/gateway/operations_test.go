@@ -213,7 +213,7 @@ func TestMetricsOfPreconditions(t *testing.T) {
 	id := held.GetSandbox().GetMetadata().GetId()
 	del := func(want codes.Code, edit func(*conditionalv1.ConditionalDeleteSandboxRequest)) {
 		t.Helper()
-		req := conditionalDelete("web", id)
+		req := conditionalDelete(id)
 		edit(req)
 		_, err := r.conditional.DeleteSandbox(call(t), req)
 		wantCode(t, err, want)
@@ -292,7 +292,7 @@ func TestLogLinesAreShort(t *testing.T) {
 // The guide has every metric of the gateway's own.
 func TestGuideListsTheMetrics(t *testing.T) {
 	r := run(t, gateway.Config{Store: open(t)})
-	_, err := r.conditional.DeleteSandbox(call(t), conditionalDelete("web", "0b3c8f6e-3b52-4c38-9a7e-5a8a4f3f2b11"))
+	_, err := r.conditional.DeleteSandbox(call(t), conditionalDelete("0b3c8f6e-3b52-4c38-9a7e-5a8a4f3f2b11"))
 	wantCode(t, err, codes.NotFound)
 	guide, err := os.ReadFile("../../templates/guides/reference-gateway.md")
 	if err != nil {

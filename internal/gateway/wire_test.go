@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
@@ -69,15 +70,15 @@ func until[F http2.Frame](w *wire) F {
 	}
 }
 
-// call opens a stream for a method and sends no message. It returns the id of the stream.
-func (w *wire) call(method string) uint32 {
+// watchHealth opens a stream of the health service and sends no message. It returns the id of the stream.
+func (w *wire) watchHealth() uint32 {
 	w.t.Helper()
 	id := 2*w.streams + 1
 	w.streams++
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "gateway"},
+		{":method", "POST"}, {":scheme", "http"}, {":path", healthv1.Health_Watch_FullMethodName}, {":authority", "gateway"},
 		{"content-type", "application/grpc"}, {"te", "trailers"},
 	} {
 		w.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))

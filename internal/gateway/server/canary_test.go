@@ -45,7 +45,7 @@ func TestCredentialsAreNowhere(t *testing.T) {
 	dir, log := t.TempDir(), &buffer{}
 	g := gatewaytest.Start(t, gatewaytest.WithDBPath(filepath.Join(dir, "gateway.db")),
 		gatewaytest.WithLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-	importProfiles(t, g, nil, githubProfile("github"))
+	importProfiles(t, g, nil, githubProfile())
 	scope, o := gatewaytest.Default(), g.OpenShell()
 	secret := map[string]string{"GH_TOKEN": canary, "webhook": canary + strings.Repeat("x", 4096)}
 	provider := func(name string, credentials map[string]string) *datamodelv1.Provider {

@@ -33,10 +33,10 @@ func TestConditionalAttachmentMismatch(t *testing.T) {
 	g := startWithProviders(t, 2)
 	a := g.MustCreate(t, "web")
 	g.MustDelete(t, "web")
-	b := g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) { r.Spec.Providers = []string{"p0"} }))
+	g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) { r.Spec.Providers = []string{"p0"} }))
 	for name, do := range attachments {
 		for _, phase := range []openshellv1.SandboxPhase{ready, provisioning, failed, deleting, stopped} {
-			b = g.SetPhase(t, "web", phase)
+			b := g.SetPhase(t, "web", phase)
 			for _, provider := range []string{"p0", "p1", "none", "twin", ""} { // a no-op, a change, and what the plain call refuses
 				for _, p := range []*conditionalv1.SandboxPrecondition{expect(id(a)), expect(id(a), version(b)), expect(id(a), 1), expect(anID)} {
 					_, _, err := do(t, g, "web", provider, 0, p)

@@ -193,7 +193,7 @@ func TestImportDiagnostics(t *testing.T) {
 // A workspace sees the platform-wide profiles and its own, which win.
 func TestProfileScopes(t *testing.T) {
 	g := gatewaytest.Start(t)
-	mustCreateWorkspace(t, g, "team")
+	mustCreateTeam(t, g)
 	team := workspace("team")
 	importProfiles(t, g, nil, tokenProfile("b"), tokenProfile("d"), tokenProfile("c"))
 	importProfiles(t, g, gatewaytest.Default(), tokenProfile("a"))
@@ -286,7 +286,7 @@ func TestUpdateProfile(t *testing.T) {
 	} {
 		reply, err := update(func(r *openshellv1.UpdateProviderProfilesRequest) {
 			r.ExpectedResourceVersion = 1
-			edit(r.Profile.Profile)
+			edit(r.GetProfile().GetProfile())
 		})
 		if err != nil || reply.GetUpdated() || len(reply.GetDiagnostics()) != 1 || reply.GetProfile() != nil {
 			t.Errorf("%s: %v, %v", name, reply, err)

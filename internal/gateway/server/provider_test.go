@@ -20,8 +20,8 @@ import (
 )
 
 // githubProfile requires one credential, under either of two names, and may have another; a third is made by the gateway.
-func githubProfile(id string) *openshellv1.ProviderProfile {
-	return &openshellv1.ProviderProfile{Id: id, Credentials: []*openshellv1.ProviderProfileCredential{
+func githubProfile() *openshellv1.ProviderProfile {
+	return &openshellv1.ProviderProfile{Id: "github", Credentials: []*openshellv1.ProviderProfileCredential{
 		{Name: "token", EnvVars: []string{"GITHUB_TOKEN", "GH_TOKEN"}, Required: true},
 		{Name: "webhook"},
 		{Name: "minted", EnvVars: []string{"MINTED"}, Required: true, Refresh: &openshellv1.ProviderCredentialRefresh{
@@ -62,7 +62,7 @@ func numbered(n int, prefix string) map[string]string {
 
 func TestCreateProvider(t *testing.T) {
 	g := gatewaytest.Start(t)
-	importProfiles(t, g, nil, githubProfile("github"))
+	importProfiles(t, g, nil, githubProfile())
 	expires := timestamppb.New(time.Now().Add(time.Hour))
 	created := mustCreateProvider(t, g, gatewaytest.Default(), "my Provider/ä", " GitHub", map[string]string{"GH_TOKEN": "s3cret", "webhook": "s3cret"}, func(p *datamodelv1.Provider) {
 		p.Metadata.Id, p.Metadata.Workspace, p.Metadata.ResourceVersion = anID, "elsewhere", 9
@@ -98,7 +98,7 @@ func TestCreateProvider(t *testing.T) {
 
 func TestCreateProviderRefusals(t *testing.T) {
 	g := gatewaytest.Start(t)
-	mustCreateWorkspace(t, g, "team")
+	mustCreateTeam(t, g)
 	files := tokenProfile("files")
 	files.Files = []*openshellv1.ProviderProfileFile{{Path: "/etc/x"}}
 	wide := &openshellv1.ProviderProfile{Id: strings.Repeat("w", 64)}
@@ -106,7 +106,7 @@ func TestCreateProviderRefusals(t *testing.T) {
 		wide.Credentials = append(wide.Credentials, &openshellv1.ProviderProfileCredential{Name: fmt.Sprintf("K%d", i)})
 	}
 	wide.Credentials = append(wide.Credentials, &openshellv1.ProviderProfileCredential{Name: strings.Repeat("k", 256)}, &openshellv1.ProviderProfileCredential{Name: strings.Repeat("k", 257)})
-	importProfiles(t, g, nil, githubProfile("github"), files, wide, tokenProfile("any"))
+	importProfiles(t, g, nil, githubProfile(), files, wide, tokenProfile("any"))
 	importProfiles(t, g, workspace("team"), tokenProfile("theirs"))
 	importProfiles(t, g, gatewaytest.Default(), tokenProfile("own"))
 	mustCreateProvider(t, g, gatewaytest.Default(), "taken", "any", nil)
@@ -190,7 +190,7 @@ func TestCreateProviderRefusals(t *testing.T) {
 
 func TestUpdateProviderMerges(t *testing.T) {
 	g := gatewaytest.Start(t)
-	importProfiles(t, g, nil, githubProfile("github"))
+	importProfiles(t, g, nil, githubProfile())
 	at := func(hour int) *timestamppb.Timestamp {
 		return timestamppb.New(time.Date(2030, 1, 1, hour, 0, 0, 0, time.UTC))
 	}
@@ -228,7 +228,7 @@ func TestUpdateProviderMerges(t *testing.T) {
 		}, maps{[]string{"GITHUB_TOKEN"}, []string{"one=11", "three=3"}, nil}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if tc.req.Provider.Metadata == nil {
+			if tc.req.GetProvider().GetMetadata() == nil {
 				tc.req.Provider.Metadata = &datamodelv1.ObjectMeta{}
 			}
 			tc.req.Provider.Metadata.Name, tc.req.WorkspaceScope = "p", gatewaytest.Default()
@@ -269,7 +269,7 @@ func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m
 
 func TestUpdateProviderRefusals(t *testing.T) {
 	g := gatewaytest.Start(t)
-	importProfiles(t, g, nil, githubProfile("github"))
+	importProfiles(t, g, nil, githubProfile())
 	mustCreateProvider(t, g, gatewaytest.Default(), "p", "github", map[string]string{"GH_TOKEN": "a", "webhook": "b"}, func(p *datamodelv1.Provider) { p.Config = numbered(64, "c") })
 	before := getProvider(t, g, "p")
 	for name, tc := range map[string]struct {
@@ -321,7 +321,7 @@ func TestUpdateProviderRefusals(t *testing.T) {
 
 func TestListProviders(t *testing.T) {
 	g := gatewaytest.Start(t)
-	mustCreateWorkspace(t, g, "team")
+	mustCreateTeam(t, g)
 	importProfiles(t, g, nil, tokenProfile("any"))
 	label := func(p *datamodelv1.Provider) { p.Metadata.Labels = map[string]string{"x": "1"} }
 	mustCreateProvider(t, g, gatewaytest.Default(), "c", "any", nil, label)

@@ -19,9 +19,9 @@ func createWorkspace(ctx context.Context, g *gatewaytest.Gateway, name string) e
 	return err
 }
 
-func mustCreateWorkspace(t *testing.T, g *gatewaytest.Gateway, name string) {
+func mustCreateTeam(t *testing.T, g *gatewaytest.Gateway) {
 	t.Helper()
-	if err := createWorkspace(call(t), g, name); err != nil {
+	if err := createWorkspace(call(t), g, "team"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -150,7 +150,7 @@ func TestDeleteWorkspace(t *testing.T) {
 		t.Errorf("%v, %v", outcome, err)
 	}
 
-	mustCreateWorkspace(t, g, "team")
+	mustCreateTeam(t, g)
 	before := getWorkspace(t, g, "team")
 	if err := addMember(call(t), g, "team", "ann", roleUser); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestDeleteWorkspace(t *testing.T) {
 	if outcome, err := deleteWorkspace(t, g, "team", false); err != nil || outcome != finished {
 		t.Errorf("%v, %v", outcome, err)
 	}
-	mustCreateWorkspace(t, g, "team")
+	mustCreateTeam(t, g)
 	if after := getWorkspace(t, g, "team"); after.GetMetadata().GetId() == before.GetMetadata().GetId() {
 		t.Error("the id was used again")
 	}
@@ -171,7 +171,7 @@ func TestDeleteWorkspace(t *testing.T) {
 // A workspace that holds something is marked, for good, and takes nothing new: neither creates nor attaches.
 func TestTerminatingWorkspace(t *testing.T) {
 	g := gatewaytest.Start(t)
-	mustCreateWorkspace(t, g, "team")
+	mustCreateTeam(t, g)
 	scope := workspace("team")
 	importProfiles(t, g, scope, tokenProfile("own"))
 	mustCreateProvider(t, g, scope, "p", "own", map[string]string{"TOKEN": "x"}, func(p *datamodelv1.Provider) { p.ProfileWorkspace = "team" })

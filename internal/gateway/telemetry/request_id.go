@@ -19,7 +19,7 @@ func (s Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	with := *desc
 	with.Methods = slices.Clone(desc.Methods)
 	for i, m := range with.Methods {
-		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's order
+		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 			sendRequestID(ctx)
 			return m.Handler(srv, ctx, decode, interceptor)
 		}

@@ -88,7 +88,7 @@ func batch(t *testing.T, q *queue, requests ...func(context.Context, *sql.Tx) er
 		synctest.Wait() // they come in order
 	}
 	close(goOn)
-	_ = <-first // it shares the fate of all
+	<-first // it shares the fate of all
 	var all []error
 	for _, err := range errs {
 		all = append(all, <-err)

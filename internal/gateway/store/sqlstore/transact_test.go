@@ -70,7 +70,7 @@ func TestTransactionsGoOnByID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	create := func() store.Sandbox {
 		id := uuid.NewString()
 		created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, func(time.Time) store.Sandbox {
