@@ -33,7 +33,21 @@ func TestMain(m *testing.M) {
 // process runs the command as a process of its own on a database, which kill ends with SIGKILL.
 func process(t *testing.T, db string) (c openshellv1.OpenShellClient, kill func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "--disable-tls", "--port", "0", "--db-url", "sqlite:"+db)
+	c, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite:"+db)
+	killed := false
+	return c, func() {
+		if !killed {
+			killed = true
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+}
+
+// spawn runs the command as a process of its own, which ends with the test at the latest.
+func spawn(t *testing.T, args ...string) (openshellv1.OpenShellClient, *exec.Cmd) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = []string{runAsCommand + "=1"}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -44,22 +58,20 @@ func process(t *testing.T, db string) (c openshellv1.OpenShellClient, kill func(
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	killed := false
-	kill = func() {
-		if !killed {
-			killed = true
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		}
-	}
-	t.Cleanup(kill)
+	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		kill()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 		t.Fatalf("%v: %s", err, stderr.String())
 	}
 	_, endpoint, _ := strings.Cut(strings.TrimSpace(line), " listens on ")
-	return client(t, endpoint, insecure.NewCredentials()), kill
+	return client(t, endpoint, insecure.NewCredentials()), cmd
 }
 
 func inDefault() *datamodelv1.WorkspaceSelector {
