@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,6 +104,44 @@ var transactCases = map[string]func(*testing.T, store.Store){
 		atOnce(all...)
 		if got, err := s.Object(testContext(t), counter); err != nil || string(got.Payload) != strconv.Itoa(n) || got.ResourceVersion != n+1 {
 			t.Errorf("%s at version %d, %v", got.Payload, got.ResourceVersion, err)
+		}
+	},
+	"what a transaction has read stays so until its end": func(t *testing.T, s store.Store) {
+		mustCreateObject(t, s, store.Object{Key: counter})
+		for range 20 {
+			var started sync.Once
+			begun := make(chan struct{})
+			atOnce(
+				func() {
+					mustTransact(t, s, func(tx store.Tx) error {
+						first, err := tx.Object(counter)
+						if err != nil {
+							return err
+						}
+						started.Do(func() { close(begun) })
+						for range 20 {
+							again, err := tx.Object(counter)
+							if err != nil {
+								return err
+							}
+							if again.ResourceVersion != first.ResourceVersion {
+								t.Errorf("read at version %d, then at %d", first.ResourceVersion, again.ResourceVersion)
+							}
+						}
+						return nil
+					})
+				},
+				func() {
+					<-begun
+					mustTransact(t, s, func(tx store.Tx) error {
+						o, err := tx.LockObject(counter)
+						if err == nil {
+							_, err = tx.WriteObject(o)
+						}
+						return err
+					})
+				},
+			)
 		}
 	},
 	"a limit holds however many come at once": func(t *testing.T, s store.Store) {

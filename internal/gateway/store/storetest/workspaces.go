@@ -156,6 +156,49 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 			t.Errorf("delete of what is empty by now: %v, %v", holds, err)
 		}
 	},
+	"an active workspace stays so until the end of a transaction": func(t *testing.T, s store.Store) {
+		for range 20 {
+			mustCreateWorkspace(t, s, "team", nil)
+			p := mustCreateObject(t, s, store.Object{Key: store.ProviderKey("team", "p")})
+			var started sync.Once
+			begun := make(chan struct{})
+			var last time.Time
+			atOnce(
+				func() {
+					mustTransact(t, s, func(tx store.Tx) error {
+						if _, err := tx.Active("team"); err != nil {
+							return err
+						}
+						started.Do(func() { close(begun) })
+						for range 20 {
+							now, err := tx.Now()
+							if err != nil {
+								return err
+							}
+							last = now
+						}
+						return nil
+					})
+				},
+				func() {
+					<-begun
+					if _, err := s.DeleteWorkspace(testContext(t), "team"); err != nil {
+						t.Error(err)
+					}
+				},
+			)
+			w, err := s.Workspace(testContext(t), "team")
+			if err != nil || !w.Terminating() || w.TerminatingSince.Before(last) {
+				t.Fatalf("terminating since %v, but active at %v (%v)", w.TerminatingSince, last, err)
+			}
+			if err := drop(t, s, p.Key); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.DeleteWorkspace(testContext(t), "team"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	},
 	"deleting a workspace races with creates in it": func(t *testing.T, s store.Store) {
 		for range 40 {
 			mustCreateWorkspace(t, s, "team", nil)
