@@ -35,11 +35,24 @@ type replica struct {
 	conditional conditionalv1.ConditionalSandboxesClient
 }
 
+// TestFleet has several gateways as processes of their own.
+func TestFleet(t *testing.T) {
+	binary := processtest.Build(t)
+	for name, run := range map[string]func(*testing.T, []*replica){
+		"work of a killed gateway is taken over": killedGateway,
+		"a stale delete races a replacement":     staleDeletes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, startFleet(t, binary))
+		})
+	}
+}
+
 // startFleet starts gateways on one new database.
-func startFleet(t *testing.T) []*replica {
+func startFleet(t *testing.T, binary string) []*replica {
 	t.Helper()
 	dsn := pgtest.NewDatabase(t)
-	binary := processtest.Build(t)
 	var fleet []*replica
 	for range size {
 		g := processtest.Start(t, binary, dsn)

@@ -41,12 +41,11 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// TestStaleDeleteRacesAReplacement has one client delete the sandbox that it once read, through one gateway, while another
+// staleDeletes has one client delete the sandbox that it once read, through one gateway, while another
 // replaces that by name, through a second. The replacement carries the very version that the first had. Meanwhile
 // gateways are killed and come back.
-func TestStaleDeleteRacesAReplacement(t *testing.T) {
+func staleDeletes(t *testing.T, fleet []*replica) {
 	all := rounds(t)
-	fleet := startFleet(t)
 	outcomes := counter{counts: map[string]int{}}
 	var racing sync.WaitGroup
 	var done atomic.Int64

@@ -20,9 +20,8 @@ const (
 	completed    = openshellv1.SandboxPhase_SANDBOX_PHASE_COMPLETED
 )
 
-// TestWorkOfAKilledGatewayIsTakenOver kills a gateway that has work of every kind under way.
-func TestWorkOfAKilledGatewayIsTakenOver(t *testing.T) {
-	fleet := startFleet(t)
+// killedGateway kills a gateway that has work of every kind under way.
+func killedGateway(t *testing.T, fleet []*replica) {
 	doomed, other, third := fleet[0], fleet[1], fleet[2]
 
 	// What takes long begins when the gateway is about to die.
