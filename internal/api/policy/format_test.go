@@ -85,6 +85,9 @@ func TestFormatSparse(t *testing.T) {
 		"version: 1\nnetwork_policies:\n  r:\n    endpoints:\n    - host: h\n      ports:\n      - 80\n      - 443\n": {
 			NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{"r": {Name: "r", Endpoints: []*sandboxv1.NetworkEndpoint{{Host: "h", Port: 80, Ports: []uint32{80, 443}}}}},
 		},
+		"version: 1\nnetwork_policies:\n  r:\n    endpoints:\n    - ports:\n      - 0\n": {
+			NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{"r": {Endpoints: []*sandboxv1.NetworkEndpoint{{Ports: []uint32{0}}}}},
+		},
 		"version: 1\nnetwork_policies:\n  r:\n    endpoints:\n    - port: 80\n": {
 			NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{"r": {Endpoints: []*sandboxv1.NetworkEndpoint{{Port: 80}}}},
 		},

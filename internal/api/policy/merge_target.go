@@ -10,8 +10,7 @@ import (
 )
 
 func (m *merger) addAllowRules(op *openshellv1.AddAllowRules) error {
-	const field = "add_allow_rules"
-	e, err := m.target(op.GetTarget(), field)
+	e, err := m.target(op.GetTarget(), "add_allow_rules")
 	if err != nil {
 		return err
 	}
@@ -23,13 +22,9 @@ func (m *merger) addAllowRules(op *openshellv1.AddAllowRules) error {
 }
 
 func (m *merger) addDenyRules(op *openshellv1.AddDenyRules) error {
-	const field = "add_deny_rules"
-	e, err := m.target(op.GetTarget(), field)
+	e, err := m.target(op.GetTarget(), "add_deny_rules")
 	if err != nil {
 		return err
-	}
-	if e.GetAccess() == 0 && len(e.GetRules()) == 0 {
-		return refuse(MergeConflict, m.index, field, "%s allows nothing yet; give it access or rules first", place(e))
 	}
 	e.DenyRules = appendNew(e.GetDenyRules(), op.GetDenyRules()...)
 	return nil
