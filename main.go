@@ -25,8 +25,9 @@ func main() {
 	flag.Parse()
 	if !*debug {
 		// A signal to the whole process group must not end a plugin in the middle of a call, or what it just made would be
-		// missing in the state. The command line gets the signal too, and ends its plugins once they are done.
-		signal.Ignore(syscall.SIGTERM)
+		// missing in the state. The command line gets the signal too, and ends its plugins once they are done. The plugin
+		// library handles interrupts itself, but only from a moment after it has said that it listens.
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
 	}
 	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{Address: address, Debug: *debug})
 	if err != nil {
