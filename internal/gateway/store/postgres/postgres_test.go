@@ -91,7 +91,7 @@ func await(t *testing.T, conn *pgx.Conn, condition string) {
 }
 
 // someoneWaits holds while a session of the database waits for a row that another has locked.
-const someoneWaits = "EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+const someoneWaits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"
 
 func newRow(id, name string) store.Build {
 	return func(time.Time) store.Sandbox {
