@@ -58,11 +58,12 @@ func (s *Server) attach(ctx context.Context, workspace string, req *openshellv1.
 	case err != nil && !errors.Is(err, store.ErrWorkspaceNotFound):
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, p)
+	if err != nil {
 		return nil, err
 	}
-	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH, workspace, req, p)
-	if err := a.transact(ctx, s.Store); err != nil {
+	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH, workspace, req, p, request)
+	if err := a.transact(ctx, s); err != nil {
 		return nil, err
 	}
 	receipt, err := receiptProto(a.receipt)
@@ -71,11 +72,12 @@ func (s *Server) attach(ctx context.Context, workspace string, req *openshellv1.
 
 // detach is the same for the other way.
 func (s *Server) detach(ctx context.Context, workspace string, req *openshellv1.DetachSandboxProviderRequest, p *store.Precondition) (*openshellv1.DetachSandboxProviderResponse, error) {
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, p)
+	if err != nil {
 		return nil, err
 	}
-	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_DETACH, workspace, req, p)
-	if err := a.transact(ctx, s.Store); err != nil {
+	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_DETACH, workspace, req, p, request)
+	if err := a.transact(ctx, s); err != nil {
 		return nil, err
 	}
 	receipt, err := receiptProto(a.receipt)
@@ -89,8 +91,8 @@ type attachment struct {
 	version      uint64 // that a plain call expects; 0 for any
 	provider     string
 	kind         openshellv1.ProviderMutationKind
-	mutationID   string
-	epoch        string // of the attachments, should they change
+	request      *store.Request // whose id is that of the mutation
+	epoch        string         // of the attachments, should they change
 
 	sandbox store.Sandbox
 	changed bool
@@ -101,10 +103,10 @@ func newAttachment(kind openshellv1.ProviderMutationKind, workspace string, req 
 	GetSandbox() string
 	GetProvider() string
 	GetExpectedResourceVersion() uint64
-}, p *store.Precondition) attachment {
+}, p *store.Precondition, request *store.Request) attachment {
 	return attachment{
 		target: store.Target{Workspace: workspace, Name: req.GetSandbox()}, precondition: p, version: req.GetExpectedResourceVersion(),
-		provider: req.GetProvider(), kind: kind, mutationID: uuid.NewString(), epoch: uuid.NewString(),
+		provider: req.GetProvider(), kind: kind, request: request, epoch: uuid.NewString(),
 	}
 }
 
@@ -112,12 +114,35 @@ func (a *attachment) attaches() bool {
 	return a.kind == openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH
 }
 
-func (a *attachment) transact(ctx context.Context, s store.Store) error {
-	err := s.Transact(ctx, a.run)
+// transact makes the change, or finds what came of it when it was made before.
+func (a *attachment) transact(ctx context.Context, s *Server) error {
+	_, err := mutate(ctx, s, a.request, func(tx store.Tx) (store.Outcome, string, error) {
+		outcome := store.OutcomeDone
+		err := a.run(tx)
+		if !a.changed {
+			outcome = store.OutcomeUnchanged
+		}
+		return outcome, a.receipt.ID, err
+	}, func() (struct{}, error) { return struct{}{}, nil }, func(ctx context.Context, before store.Admitted) (struct{}, error) {
+		return struct{}{}, a.recall(ctx, s, before)
+	})
 	if errors.Is(err, store.ErrWorkspaceNotFound) {
 		return store.ErrNotFound
 	}
 	return inWorkspace(a.target.Workspace, err)
+}
+
+// recall finds the sandbox, as it is now, and the receipt of a change that was made before.
+func (a *attachment) recall(ctx context.Context, s *Server, before store.Admitted) (err error) {
+	a.changed = before.Outcome == store.OutcomeDone
+	if a.receipt, err = s.subject(ctx, before.SubjectID); err != nil {
+		return err
+	}
+	a.sandbox, err = s.Store.SandboxByID(ctx, a.receipt.SandboxID)
+	if errors.Is(err, store.ErrNotFound) {
+		return &apierr.RequestReplayUnavailable{}
+	}
+	return err
 }
 
 // run makes the change. Under a precondition its version is compared before the rules of the call, else the expected one
@@ -149,7 +174,7 @@ func (a *attachment) run(tx store.Tx) error {
 	if a.sandbox, err = tx.WriteSandbox(next); err != nil {
 		return err
 	}
-	a.receipt, err = issue(tx, a.sandbox, a.provider, provider, a.kind, a.mutationID)
+	a.receipt, err = issue(tx, a.sandbox, a.provider, provider, a.kind, a.request.ID)
 	return err
 }
 
@@ -204,6 +229,6 @@ func (a *attachment) changedAt(now time.Time, s store.Sandbox, providers []strin
 	if s.Status.GetProvisioning() == nil {
 		s.Status.Provisioning = &openshellv1.SandboxProvisioning{}
 	}
-	s.Status.Provisioning.AttachmentChangeId, s.Status.Provisioning.AttachmentChangeTime = a.mutationID, timestamppb.New(now)
+	s.Status.Provisioning.AttachmentChangeId, s.Status.Provisioning.AttachmentChangeTime = a.request.ID, timestamppb.New(now)
 	return s
 }

@@ -71,10 +71,32 @@ func (s *Server) AddWorkspaceMember(ctx context.Context, req *openshellv1.AddWor
 			return nil, err
 		}
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
-	o, err := s.insertMember(ctx, workspace, req)
+	payload, err := encode(&openshellv1.WorkspaceMember{Role: req.GetRole()})
+	if err != nil {
+		return nil, err
+	}
+	wanted := store.Object{ID: uuid.NewString(), Key: memberKey(workspace, req.GetPrincipalSubject()), Payload: payload}
+	var created store.Object
+	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
+		created, err = insertMember(tx, wanted)
+		return store.OutcomeDone, created.ID, err
+	}, func() (*openshellv1.AddWorkspaceMemberResponse, error) {
+		return memberResponse(created, nil)
+	}, func(ctx context.Context, before store.Admitted) (*openshellv1.AddWorkspaceMemberResponse, error) {
+		return memberResponse(s.subject(ctx, before.SubjectID))
+	})
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil, status.Errorf(codes.AlreadyExists,
+			"'%s' already is a member of workspace '%s'; to change the role, remove the member and add it again", wanted.Name, workspace)
+	}
+	return reply, inWorkspace(workspace, err)
+}
+
+func memberResponse(o store.Object, err error) (*openshellv1.AddWorkspaceMemberResponse, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -82,28 +104,17 @@ func (s *Server) AddWorkspaceMember(ctx context.Context, req *openshellv1.AddWor
 	return &openshellv1.AddWorkspaceMemberResponse{Member: member}, err
 }
 
-func (s *Server) insertMember(ctx context.Context, workspace string, req *openshellv1.AddWorkspaceMemberRequest) (store.Object, error) {
-	payload, err := encode(&openshellv1.WorkspaceMember{Role: req.GetRole()})
+// insertMember adds a member, up to the limit.
+func insertMember(tx store.Tx, wanted store.Object) (store.Object, error) {
+	n, err := tx.Count(store.KindMember, wanted.Workspace)
 	if err != nil {
 		return store.Object{}, err
 	}
-	wanted := store.Object{ID: uuid.NewString(), Key: memberKey(workspace, req.GetPrincipalSubject()), Payload: payload}
-	var created store.Object
-	err = s.Store.Transact(ctx, func(tx store.Tx) error {
-		n, err := tx.Count(store.KindMember, workspace)
-		if err != nil {
-			return err
-		}
-		if created, err = tx.CreateObject(wanted); err == nil && n >= maxMembers {
-			return status.Errorf(codes.ResourceExhausted, "workspace '%s' has %d members, which is the limit; remove one first", workspace, n)
-		}
-		return err
-	})
-	if errors.Is(err, store.ErrAlreadyExists) {
-		return store.Object{}, status.Errorf(codes.AlreadyExists,
-			"'%s' already is a member of workspace '%s'; to change the role, remove the member and add it again", wanted.Name, workspace)
+	created, err := tx.CreateObject(wanted)
+	if err == nil && n >= maxMembers {
+		err = status.Errorf(codes.ResourceExhausted, "workspace '%s' has %d members, which is the limit; remove one first", wanted.Workspace, n)
 	}
-	return created, inWorkspace(workspace, err)
+	return created, err
 }
 
 // RemoveWorkspaceMember takes a subject out of a workspace.
@@ -118,10 +129,11 @@ func (s *Server) RemoveWorkspaceMember(ctx context.Context, req *openshellv1.Rem
 	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
-	outcome, err := s.remove(ctx, memberKey(workspace, req.GetPrincipalSubject()), req.GetAllowMissing())
+	outcome, err := s.remove(ctx, request, memberKey(workspace, req.GetPrincipalSubject()), req.GetAllowMissing())
 	if errors.Is(err, store.ErrObjectNotFound) {
 		return nil, status.Errorf(codes.NotFound, "'%s' is no member of workspace '%s'", req.GetPrincipalSubject(), workspace)
 	}

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
-	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -54,22 +51,4 @@ func decodeAll[T any](rows []store.Object, decode func(store.Object) (T, error))
 		all = append(all, item)
 	}
 	return all, nil
-}
-
-// remove deletes an object, or finds it gone where that is allowed.
-func (s *Server) remove(ctx context.Context, key store.Key, allowMissing bool) (openshellv1.DeletionOutcome, error) {
-	err := s.Store.Transact(ctx, func(tx store.Tx) error {
-		o, err := tx.LockObject(key)
-		if err != nil {
-			return err
-		}
-		return tx.DeleteObject(o)
-	})
-	switch {
-	case errors.Is(err, store.ErrObjectNotFound) && allowMissing:
-		return openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT, nil
-	case err != nil:
-		return openshellv1.DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED, err
-	}
-	return openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED, nil
 }

@@ -124,18 +124,22 @@ func (s *Server) replaySandbox(ctx context.Context, before store.Admitted) (*ope
 
 // replayDeletion answers as it was answered, whoever has the name now.
 func replayDeletion(_ context.Context, before store.Admitted) (*openshellv1.DeleteSandboxResponse, error) {
-	reply := &openshellv1.DeleteSandboxResponse{SandboxId: before.SubjectID}
-	switch before.Outcome {
+	outcome, err := deletionOutcome(before.Outcome)
+	return &openshellv1.DeleteSandboxResponse{SandboxId: before.SubjectID, Outcome: outcome}, err
+}
+
+// deletionOutcome is what a client is told of a delete.
+func deletionOutcome(outcome store.Outcome) (openshellv1.DeletionOutcome, error) {
+	switch outcome {
 	case store.OutcomeAccepted:
-		reply.Outcome = openshellv1.DeletionOutcome_DELETION_OUTCOME_ACCEPTED
+		return openshellv1.DeletionOutcome_DELETION_OUTCOME_ACCEPTED, nil
 	case store.OutcomeCompleted:
-		reply.Outcome = openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED
+		return openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED, nil
 	case store.OutcomeAbsent:
-		reply.Outcome = openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT
+		return openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT, nil
 	default:
-		return nil, fmt.Errorf("a delete cannot have come to %q", before.Outcome)
+		return openshellv1.DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED, fmt.Errorf("a delete cannot have come to %q", outcome)
 	}
-	return reply, nil
 }
 
 // settleAbsent remembers that there was nothing to delete, so that the call does nothing when it comes again.

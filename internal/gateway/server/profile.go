@@ -136,10 +136,11 @@ func (s *Server) DeleteProviderProfile(ctx context.Context, req *openshellv1.Del
 	if err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
-	outcome, err := s.remove(ctx, profileKey(workspace, id), req.GetAllowMissing())
+	outcome, err := s.remove(ctx, request, profileKey(workspace, id), req.GetAllowMissing())
 	var inUse *store.InUseError
 	switch {
 	case errors.Is(err, store.ErrObjectNotFound):
@@ -169,7 +170,8 @@ func (s *Server) UpdateProviderProfiles(ctx context.Context, req *openshellv1.Up
 	if err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
 
@@ -185,27 +187,40 @@ func (s *Server) UpdateProviderProfiles(ctx context.Context, req *openshellv1.Up
 		return nil, err
 	}
 	var updated store.Object
-	err = s.Store.Transact(ctx, func(tx store.Tx) error {
-		o, err := tx.LockObject(profileKey(workspace, id))
-		if err != nil {
-			return err
-		}
-		if o.ResourceVersion != expected { // upstream adds no details to this one
-			return status.Errorf(codes.Aborted, "provider profile '%s' is at resource version %d, not at the expected %d; read it again", id, o.ResourceVersion, expected)
-		}
-		o.Payload = payload
-		updated, err = tx.WriteObject(o)
-		return err
+	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
+		updated, err = replaceProfile(tx, profileKey(workspace, id), expected, payload)
+		return store.OutcomeDone, updated.ID, err
+	}, func() (*openshellv1.UpdateProviderProfilesResponse, error) {
+		return updatedProfile(found, updated, nil)
+	}, func(ctx context.Context, before store.Admitted) (*openshellv1.UpdateProviderProfilesResponse, error) {
+		o, err := s.subject(ctx, before.SubjectID)
+		return updatedProfile(found, o, err)
 	})
 	if errors.Is(err, store.ErrObjectNotFound) {
 		return nil, noProfile(workspace, id)
 	}
+	return reply, err
+}
+
+func replaceProfile(tx store.Tx, key store.Key, expected uint64, payload []byte) (store.Object, error) {
+	o, err := tx.LockObject(key)
+	if err != nil {
+		return store.Object{}, err
+	}
+	if o.ResourceVersion != expected { // upstream adds no details to this one
+		return store.Object{}, status.Errorf(codes.Aborted,
+			"provider profile '%s' is at resource version %d, not at the expected %d; read it again", key.Name, o.ResourceVersion, expected)
+	}
+	o.Payload = payload
+	return tx.WriteObject(o)
+}
+
+func updatedProfile(found diagnostics, o store.Object, err error) (*openshellv1.UpdateProviderProfilesResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.UpdateProviderProfilesResponse{Diagnostics: found.all, Updated: true}
-	reply.Profile, err = profileProto(updated)
-	return reply, err
+	profile, err := profileProto(o)
+	return &openshellv1.UpdateProviderProfilesResponse{Diagnostics: found.all, Profile: profile, Updated: true}, err
 }
 
 // expectedProfileVersion is in the request or in the profile, and must be somewhere.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
@@ -18,55 +19,76 @@ func (s *Server) ImportProviderProfiles(ctx context.Context, req *openshellv1.Im
 	if err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
 	found := checkProfiles(req.GetProfiles())
 	if found.refuse() {
 		return &openshellv1.ImportProviderProfilesResponse{Diagnostics: found.all}, nil
 	}
-	wanted := make([]store.Object, 0, len(req.GetProfiles()))
-	for _, item := range req.GetProfiles() {
+	i := profileImport{items: req.GetProfiles()}
+	for _, item := range i.items {
 		payload, err := profilePayload(item.GetProfile())
 		if err != nil {
 			return nil, err
 		}
-		wanted = append(wanted, store.Object{ID: uuid.NewString(), Key: profileKey(workspace, item.GetProfile().GetId()), Payload: payload})
+		i.wanted = append(i.wanted, store.Object{ID: uuid.NewString(), Key: profileKey(workspace, item.GetProfile().GetId()), Payload: payload})
 	}
-
-	var created []store.Object
-	var conflicts diagnostics
-	err = s.Store.Transact(ctx, func(tx store.Tx) error {
-		created, conflicts = nil, diagnostics{}
-		for i, o := range wanted {
-			conflicts.about(req.GetProfiles()[i])
-			if err := shadows(tx, o.Key, &conflicts); err != nil {
-				return err
+	reply, err := mutate(ctx, s, request, i.run, func() (*openshellv1.ImportProviderProfilesResponse, error) {
+		return importedProfiles(append(found.all, i.conflicts.all...), i.created)
+	}, func(ctx context.Context, before store.Admitted) (*openshellv1.ImportProviderProfilesResponse, error) {
+		var created []store.Object
+		for _, id := range strings.Split(before.SubjectID, " ") {
+			o, err := s.subject(ctx, id)
+			if err != nil {
+				return nil, err
 			}
-			stored, err := tx.CreateObject(o)
-			switch {
-			case errors.Is(err, store.ErrAlreadyExists):
-				conflicts.add("id", severityError, "provider profile '%s' already exists here; update or delete it", o.Name)
-			case err != nil:
-				return err
-			}
-			created = append(created, stored)
+			created = append(created, o)
 		}
-		if conflicts.refuse() {
-			return errRefused
-		}
-		return nil
+		return importedProfiles(found.all, created)
 	})
-	found.all = append(found.all, conflicts.all...)
 	if errors.Is(err, errRefused) {
-		return &openshellv1.ImportProviderProfilesResponse{Diagnostics: found.all}, nil
+		return &openshellv1.ImportProviderProfilesResponse{Diagnostics: append(found.all, i.conflicts.all...)}, nil
 	}
-	if err != nil {
-		return nil, inWorkspace(workspace, err)
+	return reply, inWorkspace(workspace, err)
+}
+
+func importedProfiles(found []*openshellv1.ProviderProfileDiagnostic, created []store.Object) (*openshellv1.ImportProviderProfilesResponse, error) {
+	profiles, err := decodeAll(created, profileProto)
+	return &openshellv1.ImportProviderProfilesResponse{Diagnostics: found, Profiles: profiles, Imported: true}, err
+}
+
+// profileImport is one import and, after its transaction, what came of it.
+type profileImport struct {
+	items  []*openshellv1.ProviderProfileImportItem
+	wanted []store.Object // one an item
+
+	created   []store.Object
+	conflicts diagnostics
+}
+
+func (i *profileImport) run(tx store.Tx) (outcome store.Outcome, ids string, err error) {
+	i.created, i.conflicts = nil, diagnostics{}
+	for n, o := range i.wanted {
+		i.conflicts.about(i.items[n])
+		if err := shadows(tx, o.Key, &i.conflicts); err != nil {
+			return outcome, "", err
+		}
+		stored, err := tx.CreateObject(o)
+		switch {
+		case errors.Is(err, store.ErrAlreadyExists):
+			i.conflicts.add("id", severityError, "provider profile '%s' already exists here; update or delete it", o.Name)
+		case err != nil:
+			return outcome, "", err
+		}
+		i.created = append(i.created, stored)
+		ids += " " + stored.ID
 	}
-	reply := &openshellv1.ImportProviderProfilesResponse{Diagnostics: found.all, Imported: true}
-	reply.Profiles, err = decodeAll(created, profileProto)
-	return reply, err
+	if i.conflicts.refuse() {
+		return outcome, "", errRefused
+	}
+	return store.OutcomeDone, strings.TrimSpace(ids), nil
 }
 
 // errRefused undoes a transaction whose answer is in diagnostics.

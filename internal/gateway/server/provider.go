@@ -54,6 +54,20 @@ func providerPayload(provider *datamodelv1.Provider) ([]byte, error) {
 	return encode(kept)
 }
 
+// withoutValues is a request for what is kept of it: of credentials whether there is a value.
+func withoutValues[M interface {
+	payload
+	GetProvider() *datamodelv1.Provider
+}](req M) M {
+	bare, _ := proto.Clone(req).(M)
+	for name, value := range bare.GetProvider().GetCredentials() {
+		if value != "" {
+			bare.GetProvider().GetCredentials()[name] = redacted
+		}
+	}
+	return bare
+}
+
 func providerResponse(o store.Object, err error) (*openshellv1.ProviderResponse, error) {
 	if err != nil {
 		return nil, err
@@ -79,13 +93,14 @@ func (s *Server) CreateProvider(ctx context.Context, req *openshellv1.CreateProv
 	if err := s.enterActive(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, withoutValues(req), nil)
+	if err != nil {
 		return nil, err
 	}
 	if of := provider.GetProfileWorkspace(); of != "" && of != workspace {
 		return nil, &apierr.InvalidArgument{Field: "provider.profile_workspace", Problem: fmt.Sprintf("must be empty, for a platform-wide profile, or '%s'", workspace)}
 	}
-	return providerResponse(s.insertProvider(ctx, workspace, provider))
+	return s.createProvider(ctx, request, workspace, provider)
 }
 
 // checkNewProvider checks what a request says of a new provider, whatever there is in the gateway.
@@ -110,10 +125,10 @@ func checkNewProvider(provider *datamodelv1.Provider) error {
 	return checkExpirations("provider.credential_expiration_times", provider.GetCredentialExpirationTimes(), provider.GetCredentials())
 }
 
-func (s *Server) insertProvider(ctx context.Context, workspace string, provider *datamodelv1.Provider) (store.Object, error) {
+func (s *Server) createProvider(ctx context.Context, request *store.Request, workspace string, provider *datamodelv1.Provider) (*openshellv1.ProviderResponse, error) {
 	payload, err := providerPayload(provider)
 	if err != nil {
-		return store.Object{}, err
+		return nil, err
 	}
 	name := provider.GetMetadata().GetName()
 	if name == "" {
@@ -121,27 +136,36 @@ func (s *Server) insertProvider(ctx context.Context, workspace string, provider 
 	}
 	wanted := store.Object{ID: uuid.NewString(), Key: store.ProviderKey(workspace, name), Labels: provider.GetMetadata().GetLabels(), Payload: payload}
 	var created store.Object
-	err = s.Store.Transact(ctx, func(tx store.Tx) error {
-		if _, err := tx.Active(workspace); err != nil {
-			return err
-		}
-		profile, err := tx.Object(profileKey(provider.GetProfileWorkspace(), provider.GetType()))
-		if errors.Is(err, store.ErrObjectNotFound) {
-			return unknownType(provider)
-		}
-		if err != nil {
-			return err
-		}
-		if err := checkAgainstProfile(profile, name, provider.GetCredentials()); err != nil {
-			return err
-		}
-		created, err = tx.CreateObject(wanted, profile)
-		return err
+	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
+		created, err = insertProvider(tx, wanted, provider)
+		return store.OutcomeDone, created.ID, err
+	}, func() (*openshellv1.ProviderResponse, error) {
+		return providerResponse(created, nil)
+	}, func(ctx context.Context, before store.Admitted) (*openshellv1.ProviderResponse, error) {
+		return providerResponse(s.subject(ctx, before.SubjectID))
 	})
 	if errors.Is(err, store.ErrAlreadyExists) {
-		return store.Object{}, status.Errorf(codes.AlreadyExists, "provider '%s' already exists in workspace '%s'", name, workspace)
+		return nil, status.Errorf(codes.AlreadyExists, "provider '%s' already exists in workspace '%s'", name, workspace)
 	}
-	return created, inWorkspace(workspace, err)
+	return reply, inWorkspace(workspace, err)
+}
+
+// insertProvider stores a provider that fits its profile, which cannot be deleted from then on.
+func insertProvider(tx store.Tx, wanted store.Object, provider *datamodelv1.Provider) (store.Object, error) {
+	if _, err := tx.Active(wanted.Workspace); err != nil {
+		return store.Object{}, err
+	}
+	profile, err := tx.Object(profileKey(provider.GetProfileWorkspace(), provider.GetType()))
+	if errors.Is(err, store.ErrObjectNotFound) {
+		return store.Object{}, unknownType(provider)
+	}
+	if err != nil {
+		return store.Object{}, err
+	}
+	if err := checkAgainstProfile(profile, wanted.Name, provider.GetCredentials()); err != nil {
+		return store.Object{}, err
+	}
+	return tx.CreateObject(wanted, profile)
 }
 
 func unknownType(provider *datamodelv1.Provider) error {
@@ -219,10 +243,11 @@ func (s *Server) DeleteProvider(ctx context.Context, req *openshellv1.DeleteProv
 	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, workspace, req, nil)
+	if err != nil {
 		return nil, err
 	}
-	outcome, err := s.remove(ctx, store.ProviderKey(workspace, req.GetName()), req.GetAllowMissing())
+	outcome, err := s.remove(ctx, request, store.ProviderKey(workspace, req.GetName()), req.GetAllowMissing())
 	var inUse *store.InUseError
 	switch {
 	case errors.Is(err, store.ErrObjectNotFound):

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/google/uuid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -40,22 +39,61 @@ func (s *Server) UpdateProvider(ctx context.Context, req *openshellv1.UpdateProv
 	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
-	if err := admit(req.GetRequestId()); err != nil {
-		return nil, err
-	}
-	u := providerUpdate{req: req, key: store.ProviderKey(workspace, name), mutationID: uuid.NewString()}
-	if err := s.Store.Transact(ctx, u.run); errors.Is(err, store.ErrObjectNotFound) {
-		return nil, noProvider(workspace, name)
-	} else if err != nil {
-		return nil, err
-	}
-	reply, err := providerResponse(u.updated, nil)
+	request, err := newRequest(ctx, workspace, withoutValues(req), nil)
 	if err != nil {
 		return nil, err
 	}
-	reply.MutationId = u.mutationID
-	reply.TargetReceipts, err = decodeAll(u.receipts, receiptProto)
+	u := providerUpdate{req: req, key: store.ProviderKey(workspace, name), mutationID: request.ID}
+	reply, err := mutate(ctx, s, request, func(tx store.Tx) (store.Outcome, string, error) {
+		err := u.run(tx)
+		return store.OutcomeDone, u.updated.ID + " " + u.mutationID, err
+	}, func() (*openshellv1.ProviderResponse, error) {
+		return updatedProvider(u.updated, u.mutationID, u.receipts)
+	}, s.replayUpdate)
+	if errors.Is(err, store.ErrObjectNotFound) {
+		return nil, noProvider(workspace, name)
+	}
 	return reply, err
+}
+
+func updatedProvider(o store.Object, mutationID string, receipts []store.Object) (*openshellv1.ProviderResponse, error) {
+	reply, err := providerResponse(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	reply.MutationId = mutationID
+	reply.TargetReceipts, err = decodeAll(receipts, receiptProto)
+	return reply, err
+}
+
+// replayUpdate answers with the provider as it is now, and with those of the receipts that are kept.
+func (s *Server) replayUpdate(ctx context.Context, before store.Admitted) (*openshellv1.ProviderResponse, error) {
+	providerID, mutationID, _ := strings.Cut(before.SubjectID, " ")
+	o, err := s.subject(ctx, providerID)
+	if err != nil {
+		return nil, err
+	}
+	var by []store.Referrer
+	if err := s.Store.Transact(ctx, func(tx store.Tx) (err error) { by, err = tx.Referrers(o); return err }); err != nil {
+		return nil, err
+	}
+	var receipts []store.Object
+	for _, sandbox := range by {
+		kept, err := s.Store.ListObjects(ctx, store.ObjectQuery{Kind: store.KindProviderReceipt, SandboxID: sandbox.ID, Limit: keptReceipts})
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range kept {
+			receipt, err := receiptProto(one)
+			if err != nil {
+				return nil, err
+			}
+			if receipt.GetMutationId() == mutationID {
+				receipts = append(receipts, one)
+			}
+		}
+	}
+	return updatedProvider(o, mutationID, receipts)
 }
 
 // providerUpdate is one update and, after its transaction, what came of it.

@@ -13,15 +13,3 @@ func checkRequestID(requestID string) error {
 	}
 	return nil
 }
-
-// admit is where the request_id of a call is looked at that is not one of [once]: no record is kept of those, and the
-// gateway says so as upstream does where it cannot, rather than pass over the wish.
-func admit(requestID string) error {
-	if requestID == "" {
-		return nil
-	}
-	if err := checkRequestID(requestID); err != nil {
-		return err
-	}
-	return &apierr.RequestReplayUnavailable{}
-}

@@ -32,17 +32,28 @@ func (s *Server) CreateWorkspace(ctx context.Context, req *openshellv1.CreateWor
 	if problem := rules.Labels(req.GetLabels()); problem != "" { // upstream adds no details to these
 		return nil, status.Error(codes.InvalidArgument, problem)
 	}
-	if err := admit(req.GetRequestId()); err != nil {
-		return nil, err
-	}
-	w, err := s.Store.CreateWorkspace(ctx, store.Workspace{ID: uuid.NewString(), Name: req.GetName(), Labels: req.GetLabels()})
-	if errors.Is(err, store.ErrAlreadyExists) {
-		return nil, status.Errorf(codes.AlreadyExists, "workspace '%s' already exists", req.GetName())
-	}
+	request, err := newRequest(ctx, req.GetName(), req, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &openshellv1.CreateWorkspaceResponse{Workspace: workspaceProto(w)}, nil
+	wanted := store.Workspace{ID: uuid.NewString(), Name: req.GetName(), Labels: req.GetLabels()}
+	var created store.Workspace
+	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
+		created, err = tx.CreateWorkspace(wanted)
+		return store.OutcomeDone, created.ID, err
+	}, func() (*openshellv1.CreateWorkspaceResponse, error) {
+		return &openshellv1.CreateWorkspaceResponse{Workspace: workspaceProto(created)}, nil
+	}, func(ctx context.Context, before store.Admitted) (*openshellv1.CreateWorkspaceResponse, error) {
+		w, err := s.Store.Workspace(ctx, req.GetName())
+		if errors.Is(err, store.ErrWorkspaceNotFound) || err == nil && w.ID != before.SubjectID {
+			err = &apierr.RequestReplayUnavailable{}
+		}
+		return &openshellv1.CreateWorkspaceResponse{Workspace: workspaceProto(w)}, err
+	})
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil, status.Errorf(codes.AlreadyExists, "workspace '%s' already exists", req.GetName())
+	}
+	return reply, err
 }
 
 // GetWorkspace reads one workspace.
@@ -102,13 +113,21 @@ func (s *Server) DeleteWorkspace(ctx context.Context, req *openshellv1.DeleteWor
 	case store.DefaultWorkspace:
 		return nil, status.Errorf(codes.FailedPrecondition, "workspace '%s' cannot be deleted", name)
 	}
-	if err := admit(req.GetRequestId()); err != nil {
+	request, err := newRequest(ctx, name, req, nil)
+	if err != nil {
 		return nil, err
 	}
-	holds, err := s.Store.DeleteWorkspace(ctx, name)
+	var holds []store.Kind
+	outcome, err := mutateDeletion(ctx, s, request, func(tx store.Tx) (_ store.Outcome, err error) {
+		if holds, err = tx.DeleteWorkspace(name); errors.Is(err, store.ErrWorkspaceNotFound) && req.GetAllowMissing() {
+			return store.OutcomeAbsent, nil
+		}
+		if len(holds) > 0 {
+			return store.OutcomeRefused, err // and yet the mark stays
+		}
+		return store.OutcomeCompleted, err
+	})
 	switch {
-	case errors.Is(err, store.ErrWorkspaceNotFound) && req.GetAllowMissing():
-		return &openshellv1.DeleteWorkspaceResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT}, nil
 	case err != nil:
 		return nil, inWorkspace(name, err)
 	case len(holds) > 0:
@@ -116,7 +135,7 @@ func (s *Server) DeleteWorkspace(ctx context.Context, req *openshellv1.DeleteWor
 			"workspace '%s' is not empty and was not deleted; it takes nothing new from now on. It still holds: %s. Delete these, then the workspace again",
 			name, kindNames(holds))
 	}
-	return &openshellv1.DeleteWorkspaceResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED}, nil
+	return &openshellv1.DeleteWorkspaceResponse{Outcome: outcome}, nil
 }
 
 // kindNames lists kinds, without those that a client never sees by themselves.

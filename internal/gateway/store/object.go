@@ -14,7 +14,7 @@ const (
 	KindProfile         Kind = "provider profile" // named by its id; without a workspace it is platform-wide
 	KindProvider        Kind = "provider"
 	KindProviderReceipt Kind = "provider receipt" // child of a sandbox, named by the receipt's id
-	KindSandbox         Kind = "sandbox"          // of [Referrer] and [Workspaces.DeleteWorkspace]; no object has it
+	KindSandbox         Kind = "sandbox"          // of [Referrer] and [Tx.DeleteWorkspace]; no object has it
 )
 
 // Key is what an object is found by.
@@ -101,6 +101,14 @@ type Tx interface {
 	// until the end, so that a limit cannot be overrun. Called before anything else about the workspace; an unknown one is
 	// [ErrWorkspaceNotFound].
 	Count(kind Kind, workspace string) (int, error)
+
+	// CreateWorkspace stores id, name and labels at version 1, created now. A taken name is [ErrAlreadyExists].
+	CreateWorkspace(w Workspace) (Workspace, error)
+
+	// DeleteWorkspace deletes a workspace with its members, when nothing else is in it. Otherwise it returns the kinds of
+	// what is, in order, and the workspace stays, terminating. No create in it can come between. An unknown one is
+	// [ErrWorkspaceNotFound].
+	DeleteWorkspace(name string) (holds []Kind, err error)
 
 	// CreateSandbox is [Store.CreateSandbox].
 	CreateSandbox(workspace string, build Build) (Sandbox, error)

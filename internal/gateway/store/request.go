@@ -54,6 +54,7 @@ type Outcome string
 const (
 	OutcomePending   Outcome = ""               // not known yet
 	OutcomeDone      Outcome = "done"           // what was asked for is so
+	OutcomeUnchanged Outcome = "unchanged"      // an attach or detach: it was so already
 	OutcomeAccepted  Outcome = "accepted"       // a delete: it is being deleted
 	OutcomeCompleted Outcome = "completed"      // a delete: it is gone
 	OutcomeAbsent    Outcome = "already_absent" // a delete: there was nothing

@@ -35,18 +35,11 @@ type WorkspaceQuery struct {
 	Limit int
 }
 
-// Workspaces keeps workspaces.
+// Workspaces reads workspaces, which a [Tx] changes.
 type Workspaces interface {
 	// Workspace reads a workspace, or [ErrWorkspaceNotFound].
 	Workspace(ctx context.Context, name string) (Workspace, error)
 
-	// CreateWorkspace stores id, name and labels at version 1, created now. A taken name is [ErrAlreadyExists].
-	CreateWorkspace(ctx context.Context, w Workspace) (Workspace, error)
-
 	// ListWorkspaces reads a page.
 	ListWorkspaces(ctx context.Context, query WorkspaceQuery) ([]Workspace, error)
-
-	// DeleteWorkspace deletes a workspace with its members, when nothing else is in it. Otherwise it returns the kinds of
-	// what is, in order, and the workspace stays, terminating. No create in it can come between.
-	DeleteWorkspace(ctx context.Context, name string) (holds []Kind, err error)
 }

@@ -93,19 +93,9 @@ func (m *measuredStore) Workspace(ctx context.Context, name string) (store.Works
 	return measure(m, "workspace", func() (store.Workspace, error) { return m.store.Workspace(ctx, name) })
 }
 
-// CreateWorkspace implements [store.Store].
-func (m *measuredStore) CreateWorkspace(ctx context.Context, w store.Workspace) (store.Workspace, error) {
-	return measure(m, "create_workspace", func() (store.Workspace, error) { return m.store.CreateWorkspace(ctx, w) })
-}
-
 // ListWorkspaces implements [store.Store].
 func (m *measuredStore) ListWorkspaces(ctx context.Context, query store.WorkspaceQuery) ([]store.Workspace, error) {
 	return measure(m, "list_workspaces", func() ([]store.Workspace, error) { return m.store.ListWorkspaces(ctx, query) })
-}
-
-// DeleteWorkspace implements [store.Store].
-func (m *measuredStore) DeleteWorkspace(ctx context.Context, name string) ([]store.Kind, error) {
-	return measure(m, "delete_workspace", func() ([]store.Kind, error) { return m.store.DeleteWorkspace(ctx, name) })
 }
 
 // Object implements [store.Store].

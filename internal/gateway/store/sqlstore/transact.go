@@ -73,6 +73,18 @@ func (t *transaction) Count(kind store.Kind, workspace string) (int, error) {
 	return n, t.answer(err)
 }
 
+// CreateWorkspace implements [store.Tx].
+func (t *transaction) CreateWorkspace(w store.Workspace) (store.Workspace, error) {
+	w, err := t.store.insertWorkspace(t.ctx, t.tx, w)
+	return w, t.answer(err)
+}
+
+// DeleteWorkspace implements [store.Tx].
+func (t *transaction) DeleteWorkspace(name string) ([]store.Kind, error) {
+	holds, err := t.store.deleteWorkspace(t.ctx, t.tx, name)
+	return holds, t.answer(err)
+}
+
 // CreateSandbox implements [store.Tx].
 func (t *transaction) CreateSandbox(workspace string, build store.Build) (store.Sandbox, error) {
 	s, err := t.store.create(t.ctx, t.tx, workspace, build)

@@ -89,59 +89,46 @@ func (s *Store) active(ctx context.Context, tx *sql.Tx, name string) (store.Work
 	return w, now, err
 }
 
-// CreateWorkspace implements [store.Workspaces].
-func (s *Store) CreateWorkspace(ctx context.Context, w store.Workspace) (store.Workspace, error) {
+func (s *Store) insertWorkspace(ctx context.Context, tx *sql.Tx, w store.Workspace) (store.Workspace, error) {
 	labels, err := json.Marshal(w.Labels)
 	if err != nil {
-		return store.Workspace{}, s.wrap(ctx, err)
+		return store.Workspace{}, err
 	}
-	err = s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		var created int64
-		err := tx.StmtContext(ctx, s.stmt.insertWorkspace).QueryRowContext(ctx, w.Name, w.ID, string(labels)).Scan(&created)
-		if errors.Is(err, sql.ErrNoRows) {
-			return decided{store.ErrAlreadyExists}
-		}
-		if err != nil {
-			return err
-		}
-		w.ResourceVersion, w.CreatedAt = 1, fromMicros(created)
-		for key, value := range w.Labels {
-			if _, err := tx.StmtContext(ctx, s.stmt.insertWorkspaceLabel).ExecContext(ctx, w.Name, key, value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	var created int64
+	err = tx.StmtContext(ctx, s.stmt.insertWorkspace).QueryRowContext(ctx, w.Name, w.ID, string(labels)).Scan(&created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Workspace{}, decided{store.ErrAlreadyExists}
+	}
 	if err != nil {
-		return store.Workspace{}, s.undecided(ctx, err)
+		return store.Workspace{}, err
+	}
+	w.ResourceVersion, w.CreatedAt = 1, fromMicros(created)
+	for key, value := range w.Labels {
+		if _, err := tx.StmtContext(ctx, s.stmt.insertWorkspaceLabel).ExecContext(ctx, w.Name, key, value); err != nil {
+			return store.Workspace{}, err
+		}
 	}
 	return w, nil
 }
 
-// DeleteWorkspace implements [store.Workspaces]. The lock on the workspace waits for the creates under way in it, and
-// those that come later wait for it.
-func (s *Store) DeleteWorkspace(ctx context.Context, name string) ([]store.Kind, error) {
-	var holds []store.Kind
-	err := s.engine.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		w, _, err := s.lockWorkspace(ctx, tx, s.stmt.lockWorkspace, name)
-		if err != nil {
-			return err
-		}
-		if holds, err = s.held(ctx, tx, name); err != nil {
-			return err
-		}
-		if len(holds) > 0 {
-			return s.exactlyOne(ctx, tx, s.stmt.terminate, w.ID)
-		}
-		if _, err := tx.StmtContext(ctx, s.stmt.removeMembers).ExecContext(ctx, name, string(store.KindMember)); err != nil {
-			return err
-		}
-		return s.exactlyOne(ctx, tx, s.stmt.removeWorkspace, w.ID)
-	})
+// deleteWorkspace waits, by its lock on the workspace, for the creates under way in it, and those that come later wait for
+// it.
+func (s *Store) deleteWorkspace(ctx context.Context, tx *sql.Tx, name string) ([]store.Kind, error) {
+	w, _, err := s.lockWorkspace(ctx, tx, s.stmt.lockWorkspace, name)
 	if err != nil {
-		return nil, s.undecided(ctx, err)
+		return nil, err
 	}
-	return holds, nil
+	holds, err := s.held(ctx, tx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(holds) > 0 {
+		return holds, s.exactlyOne(ctx, tx, s.stmt.terminate, w.ID)
+	}
+	if _, err := tx.StmtContext(ctx, s.stmt.removeMembers).ExecContext(ctx, name, string(store.KindMember)); err != nil {
+		return nil, err
+	}
+	return nil, s.exactlyOne(ctx, tx, s.stmt.removeWorkspace, w.ID)
 }
 
 func (s *Store) held(ctx context.Context, tx *sql.Tx, workspace string) ([]store.Kind, error) {

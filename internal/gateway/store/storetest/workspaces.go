@@ -13,9 +13,27 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
+func createWorkspace(t *testing.T, s store.Store, name string, labels map[string]string) (w store.Workspace, err error) {
+	t.Helper()
+	err = s.Transact(testContext(t), func(tx store.Tx) (err error) {
+		w, err = tx.CreateWorkspace(store.Workspace{ID: uuid.NewString(), Name: name, Labels: labels})
+		return err
+	})
+	return w, err
+}
+
+func deleteTeam(t *testing.T, s store.Store) (holds []store.Kind, err error) {
+	t.Helper()
+	err = s.Transact(testContext(t), func(tx store.Tx) (err error) {
+		holds, err = tx.DeleteWorkspace("team")
+		return err
+	})
+	return holds, err
+}
+
 func mustCreateWorkspace(t *testing.T, s store.Store, name string, labels map[string]string) store.Workspace {
 	t.Helper()
-	w, err := s.CreateWorkspace(testContext(t), store.Workspace{ID: uuid.NewString(), Name: name, Labels: labels})
+	w, err := createWorkspace(t, s, name, labels)
 	if err != nil {
 		t.Fatalf("create workspace %s: %v", name, err)
 	}
@@ -51,7 +69,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 		if diff := cmp.Diff(created, got); diff != "" || err != nil {
 			t.Errorf("%v (-created +read)\n%s", err, diff)
 		}
-		_, err = s.CreateWorkspace(testContext(t), store.Workspace{ID: uuid.NewString(), Name: "team"})
+		_, err = createWorkspace(t, s, "team", nil)
 		wantError(t, err, store.ErrAlreadyExists)
 	},
 	"workspaces are listed oldest first, by member and by labels": func(t *testing.T, s store.Store) {
@@ -88,13 +106,13 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 	"an empty workspace is deleted with its members": func(t *testing.T, s store.Store) {
 		before := mustCreateWorkspace(t, s, "team", map[string]string{"a": "b"})
 		member := mustCreateObject(t, s, store.Object{Key: store.Key{Kind: store.KindMember, Workspace: "team", Name: "ann"}})
-		holds, err := s.DeleteWorkspace(testContext(t), "team")
+		holds, err := deleteTeam(t, s)
 		if err != nil || len(holds) != 0 {
 			t.Fatalf("delete: %v, %v", holds, err)
 		}
 		_, err = s.Workspace(testContext(t), "team")
 		wantError(t, err, store.ErrWorkspaceNotFound)
-		_, err = s.DeleteWorkspace(testContext(t), "team")
+		_, err = deleteTeam(t, s)
 		wantError(t, err, store.ErrWorkspaceNotFound)
 		after := mustCreateWorkspace(t, s, "team", nil)
 		if after.ID == before.ID {
@@ -113,7 +131,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 		}
 		var first store.Workspace
 		for n := range 2 {
-			holds, err := s.DeleteWorkspace(testContext(t), "team")
+			holds, err := deleteTeam(t, s)
 			if err != nil || !slices.Equal(holds, []store.Kind{store.KindProvider, store.KindSandbox}) {
 				t.Fatalf("delete: %v, %v", holds, err)
 			}
@@ -152,7 +170,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 			}
 			return tx.DeleteObject(held)
 		})
-		if holds, err := s.DeleteWorkspace(testContext(t), "team"); err != nil || len(holds) != 0 {
+		if holds, err := deleteTeam(t, s); err != nil || len(holds) != 0 {
 			t.Errorf("delete of what is empty by now: %v, %v", holds, err)
 		}
 	},
@@ -182,7 +200,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 				},
 				func() {
 					<-begun
-					if _, err := s.DeleteWorkspace(testContext(t), "team"); err != nil {
+					if _, err := deleteTeam(t, s); err != nil {
 						t.Error(err)
 					}
 				},
@@ -194,7 +212,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 			if err := drop(t, s, p.Key); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.DeleteWorkspace(testContext(t), "team"); err != nil {
+			if _, err := deleteTeam(t, s); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,7 +225,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 			var holds []store.Kind
 			atOnce(
 				func() {
-					kinds, err := s.DeleteWorkspace(testContext(t), "team")
+					kinds, err := deleteTeam(t, s)
 					if err != nil {
 						t.Error(err)
 					}
@@ -253,7 +271,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 			if _, err := s.ChangeSandbox(testContext(t), store.Target{Workspace: "team", Name: "web"}, nil, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 				t.Fatal(err)
 			}
-			if holds, err := s.DeleteWorkspace(testContext(t), "team"); err != nil || len(holds) > 0 {
+			if holds, err := deleteTeam(t, s); err != nil || len(holds) > 0 {
 				t.Fatal(holds, err)
 			}
 		}
