@@ -24,7 +24,7 @@ func events(h History) []porcupine.Operation {
 			end = math.MaxInt64
 		}
 		parts := ids.cut(o)
-		if o.Call.Kind == Stop && (o.Answer.Outcome == WrongPhase || o.Answer.Outcome == NotFound) && overtaken(h, o) {
+		if overtaken(h, o) {
 			mark := parts[0]
 			mark.outcome = Unknown
 			parts = append(parts, mark)
@@ -37,8 +37,12 @@ func events(h History) []porcupine.Operation {
 	return all
 }
 
-// overtaken reports whether a delete may have taken effect during an operation.
+// overtaken reports whether an operation is a stop that a delete may have overtaken. It is refused then, but may have
+// marked the sandbox before.
 func overtaken(h History, o Operation) bool {
+	if o.Call.Kind != Stop || o.Answer.Outcome != WrongPhase && o.Answer.Outcome != NotFound {
+		return false
+	}
 	for _, d := range h.Operations {
 		if d.Call.Kind == Delete && !d.Answer.Outcome.Refused() && d.Invoked <= o.Answered && (d.Answer.Outcome == Unknown || d.Answered >= o.Invoked) {
 			return true

@@ -150,6 +150,8 @@ func (c *versionCheck) between(a, b sighting) (refusals int, undisturbed bool) {
 		elsewhere := o.Call.ExpectID != "" && o.Call.ExpectID != a.id
 		switch {
 		case o.Call.Kind == Get || end < a.Invoked || o.Invoked > b.Answered:
+		case overtaken(c.history, o) && !elsewhere:
+			return 0, false
 		case o.Answer.Outcome.Refused():
 			if o.Invoked > a.Answered && o.Answered < b.Invoked {
 				refusals++

@@ -19,6 +19,12 @@ func expecting(version uint64, o Operation) Operation {
 	return o
 }
 
+// lasting gives an operation its answer after that of the one at a position.
+func (o Operation) lasting(position int) Operation {
+	o.Answered = int64(10*position + 6)
+	return o
+}
+
 func conflict(expected, current uint64) Operation {
 	o := expecting(expected, answer(Delete, "A", VersionConflict, ""))
 	o.Answer.Version = current
@@ -50,6 +56,8 @@ func TestVersions(t *testing.T) {
 			expecting(1, answer(Delete, "B", Accepted, "B"))), "went back"},
 		"deleting answers any version": {written(create("A"), get("A", wireReady), answer(Delete, "A", Accepted, "A"), expecting(1, answer(Delete, "A", Accepted, "A"))), ""},
 		"a refused call wrote":         {written(create("A"), get("A", wireReady), answer(Delete, "B", Mismatch, "A"), at(3, get("A", wireReady))), "only refused calls ran"},
+		"a stop that a delete overtook": {written(create("A"), get("A", wireReady), during(0, 2, answer(Stop, "A", NotFound, "")).lasting(5),
+			answer(Delete, "B", Mismatch, "A"), get("A", wireStopping), answer(Delete, "A", Completed, "A")), ""},
 		"a refused call beside a stop": {written(create("A"), get("A", wireReady), answer(Delete, "B", Mismatch, "A"), stop), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
