@@ -69,8 +69,11 @@ func wantNotes(t *testing.T, q *queue, want ...int) {
 func batch(t *testing.T, q *queue, requests ...func(context.Context, *sql.Tx) error) []error {
 	t.Helper()
 	goOn := make(chan struct{})
-	first := make(chan error, 1)
-	go func() { first <- q.do(t.Context(), func(context.Context, *sql.Tx) error { <-goOn; return nil }) }()
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		_ = q.do(t.Context(), func(context.Context, *sql.Tx) error { <-goOn; return nil }) // it shares the fate of all
+	}()
 	synctest.Wait()
 	errs := make([]chan error, len(requests))
 	var tx *sql.Tx
@@ -88,7 +91,7 @@ func batch(t *testing.T, q *queue, requests ...func(context.Context, *sql.Tx) er
 		synctest.Wait() // they come in order
 	}
 	close(goOn)
-	<-first // it shares the fate of all
+	<-first
 	var all []error
 	for _, err := range errs {
 		all = append(all, <-err)
