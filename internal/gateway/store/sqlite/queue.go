@@ -66,6 +66,9 @@ var errClosed = fmt.Errorf("%w: the database is closed", store.ErrUnavailable)
 // do runs fn in the next transaction. A request that has begun is waited for whatever becomes of ctx, so that its outcome
 // is known.
 func (q *queue) do(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	if err := ctx.Err(); err != nil { // select would pick any that is ready
+		return err
+	}
 	r := &request{fn: fn, done: make(chan struct{})}
 	select {
 	case q.requests <- r:
