@@ -114,7 +114,7 @@ var referenceCases = map[string]func(*testing.T, store.Store){
 		}
 	},
 	"deleting a provider races with its use": func(t *testing.T, s store.Store) {
-		for range 60 {
+		for range 30 {
 			p := provider(t, s, "p")
 			web := mustCreate(t, s, sandbox("web"))
 			var dropped, attached, created error

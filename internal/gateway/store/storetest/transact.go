@@ -108,7 +108,7 @@ var transactCases = map[string]func(*testing.T, store.Store){
 	},
 	"what a transaction has read stays so until its end": func(t *testing.T, s store.Store) {
 		mustCreateObject(t, s, store.Object{Key: counter})
-		for range 20 {
+		for range 10 {
 			var started sync.Once
 			begun := make(chan struct{})
 			atOnce(

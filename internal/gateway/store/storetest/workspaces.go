@@ -175,7 +175,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 		}
 	},
 	"an active workspace stays so until the end of a transaction": func(t *testing.T, s store.Store) {
-		for range 20 {
+		for range 10 {
 			mustCreateWorkspace(t, s, "team", nil)
 			p := mustCreateObject(t, s, store.Object{Key: store.ProviderKey("team", "p")})
 			var started sync.Once
@@ -218,7 +218,7 @@ var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
 		}
 	},
 	"deleting a workspace races with creates in it": func(t *testing.T, s store.Store) {
-		for range 40 {
+		for range 25 {
 			mustCreateWorkspace(t, s, "team", nil)
 			var mu sync.Mutex
 			var created int
