@@ -59,11 +59,8 @@ func (s *Server) AddWorkspaceMember(ctx context.Context, req *openshellv1.AddWor
 	default:
 		return nil, &apierr.InvalidArgument{Field: "role", Problem: "must be WORKSPACE_ROLE_USER or WORKSPACE_ROLE_ADMIN"}
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enterActive)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enterActive(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	if req.GetRole() == openshellv1.WorkspaceRole_WORKSPACE_ROLE_ADMIN {
@@ -122,11 +119,8 @@ func (s *Server) RemoveWorkspaceMember(ctx context.Context, req *openshellv1.Rem
 	if problem := rules.Subject(req.GetPrincipalSubject()); problem != "" {
 		return nil, &apierr.InvalidArgument{Field: "principal_subject", Problem: problem}
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enter)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	request, err := newRequest(ctx, workspace, req, nil)
@@ -146,11 +140,8 @@ func (s *Server) ListWorkspaceMembers(ctx context.Context, req *openshellv1.List
 	if err != nil {
 		return nil, err
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enter)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	p, err := readPage(ctx, size, req.GetPageToken(), openshellv1.OpenShell_ListWorkspaceMembers_FullMethodName, workspace)

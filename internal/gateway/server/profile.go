@@ -43,15 +43,11 @@ func profileProto(o store.Object) (*openshellv1.ProviderProfile, error) {
 
 // profileScope settles which profiles a call is about: those of a workspace, which enter lets the caller into, or, when the
 // request names none, the platform-wide ones, which are for platform administrators.
-func (s *Server) profileScope(ctx context.Context, scope *datamodelv1.WorkspaceSelector, enter func(context.Context, string, auth.Addressee) error) (string, error) {
+func (s *Server) profileScope(ctx context.Context, scope *datamodelv1.WorkspaceSelector, enter enterFunc) (string, error) {
 	if scope == nil {
 		return "", auth.RequirePlatformAdmin(ctx)
 	}
-	workspace, err := oneWorkspace(scope)
-	if err != nil {
-		return "", err
-	}
-	return workspace, enter(ctx, workspace, auth.Other)
+	return within(ctx, scope, enter)
 }
 
 // profileID reads the id in a request, whatever its case. Upstream adds no details to what is wrong with it.

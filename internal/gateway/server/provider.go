@@ -15,7 +15,6 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -86,11 +85,8 @@ func (s *Server) CreateProvider(ctx context.Context, req *openshellv1.CreateProv
 	if err := checkNewProvider(provider); err != nil {
 		return nil, err
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enterActive)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enterActive(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	request, err := newRequest(ctx, workspace, withoutValues(req), nil)
@@ -181,11 +177,8 @@ func (s *Server) GetProvider(ctx context.Context, req *openshellv1.GetProviderRe
 	if req.GetName() == "" {
 		return nil, errNameRequired
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enter)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	o, err := s.Store.Object(ctx, store.ProviderKey(workspace, req.GetName()))
@@ -236,11 +229,8 @@ func (s *Server) DeleteProvider(ctx context.Context, req *openshellv1.DeleteProv
 	if req.GetName() == "" {
 		return nil, errNameRequired
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enter)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	request, err := newRequest(ctx, workspace, req, nil)

@@ -15,7 +15,6 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -32,11 +31,8 @@ func (s *Server) UpdateProvider(ctx context.Context, req *openshellv1.UpdateProv
 	if v := rules.Provider("provider", req.GetProvider()); v != nil {
 		return nil, &apierr.InvalidArgument{Field: v.Field, Problem: v.Problem}
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enter)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	request, err := newRequest(ctx, workspace, withoutValues(req), nil)

@@ -18,7 +18,6 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -32,11 +31,8 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 	if err := checkCreate(req); err != nil {
 		return nil, err
 	}
-	workspace, err := oneWorkspace(req.GetWorkspaceScope())
+	workspace, err := within(ctx, req.GetWorkspaceScope(), s.enterActive)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.enterActive(ctx, workspace, auth.Other); err != nil {
 		return nil, err
 	}
 	request, err := newRequest(ctx, workspace, req, nil)

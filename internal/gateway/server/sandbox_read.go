@@ -72,11 +72,7 @@ func (s *Server) listed(ctx context.Context, scope *datamodelv1.WorkspaceSelecto
 	if scope.GetAllWorkspaces() != nil {
 		return "", auth.RequirePlatformAdmin(ctx)
 	}
-	workspace, err := oneWorkspace(scope)
-	if err != nil {
-		return "", err
-	}
-	return workspace, s.enter(ctx, workspace, auth.Other)
+	return within(ctx, scope, s.enter)
 }
 
 // response is the reply with a sandbox in it.

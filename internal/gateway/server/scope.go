@@ -14,6 +14,18 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
+// enterFunc lets a caller into a workspace, or does not.
+type enterFunc func(ctx context.Context, workspace string, about auth.Addressee) error
+
+// within settles which workspace a call is about that is about no sandbox, and lets the caller in.
+func within(ctx context.Context, scope *datamodelv1.WorkspaceSelector, enter enterFunc) (string, error) {
+	workspace, err := oneWorkspace(scope)
+	if err != nil {
+		return "", err
+	}
+	return workspace, enter(ctx, workspace, auth.Other)
+}
+
 // enter settles whether the caller may act in a workspace, and then whether there is one: what an outsider asks about is
 // not told apart from what is not there, if it is about a sandbox.
 func (s *Server) enter(ctx context.Context, workspace string, about auth.Addressee) error {
