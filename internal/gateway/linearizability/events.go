@@ -10,8 +10,8 @@ import (
 
 // events cuts the operations of a history into what takes effect at one instant. An answer that shows a sandbox is the
 // call's effect and then a look at the sandbox; a delete that answers COMPLETED is the mark and then the sandbox being
-// gone. In between others may act, so these are two events within the operation's interval. So is a stop that a delete
-// overtook: it marked the sandbox STOPPING, found it being deleted or gone when it had stopped, and said that.
+// gone. In between others may act, so these are two events within the operation's interval. So is a stop or start that a
+// delete overtook: it marked the sandbox, found it being deleted or gone when the driver had answered, and said that.
 func events(h History) []porcupine.Operation {
 	ids := newIdentities(h)
 	var all []porcupine.Operation
@@ -37,10 +37,10 @@ func events(h History) []porcupine.Operation {
 	return all
 }
 
-// overtaken reports whether an operation is a stop that a delete may have overtaken. It is refused then, but may have
-// marked the sandbox before.
+// overtaken reports whether an operation is a stop or start that a delete may have overtaken. It is refused then, but may
+// have marked the sandbox before.
 func overtaken(h History, o Operation) bool {
-	if o.Call.Kind != Stop || o.Answer.Outcome != WrongPhase && o.Answer.Outcome != NotFound {
+	if o.Call.Kind != Stop && o.Call.Kind != Start || o.Answer.Outcome != WrongPhase && o.Answer.Outcome != NotFound {
 		return false
 	}
 	for _, d := range h.Operations {

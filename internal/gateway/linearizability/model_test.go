@@ -98,6 +98,9 @@ func TestModelExplains(t *testing.T) {
 			get("A", wireStopping), answer(Delete, "A", Accepted, "A")),
 		"a delete overtook a stop and was done": written(create("A"), get("A", wireReady), during(2, 4, answer(Stop, "A", NotFound, "")),
 			get("A", wireStopping), answer(Delete, "A", Completed, "A"), create("B")),
+		"a delete overtook a start that another joined": written(create("A"), get("A", wireReady), changed(Stop, "A", shown("A", 4, wireStopped)),
+			during(0, 3, answer(Start, "A", NotFound, "")).lasting(7), answer(Delete, "A", Pending, ""), changed(Start, "", shown("A", 6, wireStarting)),
+			answer(Delete, "A", Completed, "A")),
 		"a refused delete":        written(refusing(create("A")), get("A", wireReady), during(2, 2, answer(Delete, "A", DriverRefused, "")), get("A", wireReady)),
 		"joined a refused delete": written(refusing(create("A")), during(2, 2, answer(Delete, "A", DriverRefused, "")), answer(Delete, "", Accepted, "A"), get("A", wireReady)),
 	} {
