@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,36 +15,47 @@ import (
 // tainted, and the next apply ends with one sandbox.
 func TestInterruptedCreate(t *testing.T) {
 	t.Parallel()
-	for signal, send := range map[string]func(*cli.Process) error{"Ctrl-C": (*cli.Process).Interrupt, "SIGTERM": (*cli.Process).Terminate} {
-		for moment, driver := range map[string]string{"waiting": `{ never_ready = true }`, "creating": `{ create_takes = "3s" }`} {
-			t.Run(signal+" while "+moment, func(t *testing.T) {
+	for moment, driver := range map[string]string{"waiting": `{ never_ready = true }`, "creating": `{ create_takes = "3s" }`} {
+		t.Run("Ctrl-C while "+moment, func(t *testing.T) {
+			t.Parallel()
+			cli.ForEach(t, func(t *testing.T, c cli.CLI) {
 				t.Parallel()
-				cli.ForEach(t, func(t *testing.T, c cli.CLI) {
-					t.Parallel()
-					g := gatewaytest.Start(t)
-					s := set(t, c, g, `driver_config = jsonencode({ simulated = `+driver+` })`)
-					p, err := s.Start(t.Context(), "apply", "-json", "-auto-approve")
-					if err != nil {
-						t.Fatal(err)
-					}
-					waitFor(t, func() bool { _, ok := g.Get(t, "web"); return ok && (moment == "creating" || polled(g)) })
-					if err := send(p); err != nil {
-						t.Fatal(err)
-					}
-					r := p.Wait()
-					id := s.id()
-					s.expect(r, 1, cli.Error, id, "tainted")
-					if all := sandboxes(t, g); id == "" || !s.resource().Tainted || len(all) != 1 || all[0].GetMetadata().GetId() != id {
-						t.Fatalf("state %q, gateway %v", id, all)
-					}
-					s.sandbox(`name = "web"`)
-					again := s.up()
-					if all := sandboxes(t, g); again == id || len(all) != 1 || all[0].GetMetadata().GetId() != again {
-						t.Errorf("state %q, gateway %v", again, all)
-					}
-				})
+				interruptCreate(t, c, driver, (*cli.Process).Interrupt)
 			})
-		}
+		})
+		t.Run("SIGTERM while "+moment, func(t *testing.T) {
+			t.Parallel()
+			interruptCreate(t, cli.Require(t), driver, (*cli.Process).Terminate)
+		})
+	}
+}
+
+func interruptCreate(t *testing.T, c cli.CLI, driver string, send func(*cli.Process) error) {
+	t.Helper()
+	g := gatewaytest.Start(t)
+	s := set(t, c, g, `driver_config = jsonencode({ simulated = `+driver+` })`)
+	p, err := s.Start(t.Context(), "apply", "-json", "-auto-approve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// With create_takes the sandbox is there long before the reply; without, the reply has come when it is polled.
+	waitFor(t, func() bool {
+		_, there := g.Get(t, "web")
+		return there && (strings.Contains(driver, "create_takes") || polled(g))
+	})
+	if err := send(p); err != nil {
+		t.Fatal(err)
+	}
+	r := p.Wait()
+	id := s.id()
+	s.expect(r, 1, cli.Error, id, "tainted")
+	if all := sandboxes(t, g); id == "" || !s.resource().Tainted || len(all) != 1 || all[0].GetMetadata().GetId() != id {
+		t.Fatalf("state %q, gateway %v", id, all)
+	}
+	s.sandbox(`name = "web"`)
+	again := s.up()
+	if all := sandboxes(t, g); again == id || len(all) != 1 || all[0].GetMetadata().GetId() != again {
+		t.Errorf("state %q, gateway %v", again, all)
 	}
 }
 

@@ -18,25 +18,26 @@ var everything = []string{
 // After every apply the next plan is empty, whatever the gateway and others have written to the sandbox meanwhile.
 func TestSecondPlanIsEmpty(t *testing.T) {
 	t.Parallel()
-	for name, arguments := range map[string][]string{"minimal": nil, "everything": everything, "stopped": {`running = false`}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cli.ForEach(t, func(t *testing.T, c cli.CLI) {
-				t.Parallel()
-				g := gatewaytest.Start(t)
-				s := set(t, c, g, arguments...)
-				s.up()
-				s.empty()
-				g.Annotate(t, "web", "example.com/foreign", "note")
-				g.Annotate(t, "web", "internal.openshell.ai/auth-epoch", "7")
-				sb, _ := g.Get(t, "web")
-				g.TouchVersion(t, "web", sb.GetMetadata().GetResourceVersion()+10)
-				g.ResetCalls()
-				s.empty()
-				readsOnly(t, g)
-			})
-		})
+	test := func(t *testing.T, c cli.CLI, arguments []string) {
+		t.Parallel()
+		g := gatewaytest.Start(t)
+		s := set(t, c, g, arguments...)
+		s.up()
+		s.empty()
+		g.Annotate(t, "web", "example.com/foreign", "note")
+		g.Annotate(t, "web", "internal.openshell.ai/auth-epoch", "7")
+		sb, _ := g.Get(t, "web")
+		g.TouchVersion(t, "web", sb.GetMetadata().GetResourceVersion()+10)
+		g.ResetCalls()
+		s.empty()
+		readsOnly(t, g)
 	}
+	for name, arguments := range map[string][]string{"minimal": nil, "stopped": {`running = false`}} {
+		t.Run(name, func(t *testing.T) { test(t, cli.Require(t), arguments) })
+	}
+	t.Run("everything", func(t *testing.T) {
+		cli.ForEach(t, func(t *testing.T, c cli.CLI) { test(t, c, everything) })
+	})
 }
 
 // An error or an unknown phase out of band is a warning, never a reason to replace the sandbox.
