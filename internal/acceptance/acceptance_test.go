@@ -142,14 +142,14 @@ func (s *stage) empty() {
 	}
 }
 
-// savedActions are the actions that a saved plan has for the sandbox.
-func (s *stage) savedActions() tfjson.Actions {
+// actions are those that a saved plan has for the sandbox.
+func (s *stage) actions(plan string) tfjson.Actions {
 	s.t.Helper()
-	plan, err := s.ShowPlan(s.t.Context(), savedPlan)
+	saved, err := s.ShowPlan(s.t.Context(), plan)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, change := range plan.ResourceChanges {
+	for _, change := range saved.ResourceChanges {
 		if change.Address == web {
 			return change.Change.Actions
 		}

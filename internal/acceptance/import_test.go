@@ -37,7 +37,7 @@ func (s *stage) callFree() {
 	s.t.Helper()
 	s.g.ResetCalls()
 	s.must(s.Plan(s.t.Context(), savedPlan))
-	if actions := s.savedActions(); !actions.Update() {
+	if actions := s.actions(savedPlan); !actions.Update() {
 		s.t.Errorf("planned %v", actions)
 	}
 	s.must(s.Apply(s.t.Context(), savedPlan))

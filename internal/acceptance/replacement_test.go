@@ -114,7 +114,7 @@ func TestRefreshNeverAdopts(t *testing.T) {
 
 				r := s.Plan(t.Context(), savedPlan)
 				s.expect(r, 2, cli.Warning, ours, theirs)
-				if actions := s.savedActions(); !actions.Create() {
+				if actions := s.actions(savedPlan); !actions.Create() {
 					t.Errorf("planned %v", actions)
 				}
 				r = s.Apply(t.Context(), savedPlan)
