@@ -102,17 +102,21 @@ func (r *replica) create(t *testing.T, name string, steer map[string]any) *opens
 	return reply.GetSandbox()
 }
 
-// get reads the sandbox that holds a name; nil when there is none.
+// get reads the sandbox that holds a name, again while the gateway is being replaced; nil when there is none.
 func (r *replica) get(ctx context.Context, t *testing.T, name string) *openshellv1.Sandbox {
 	t.Helper()
-	reply, err := r.plain.GetSandbox(ctx, &openshellv1.GetSandboxRequest{Name: name, WorkspaceScope: gatewaytest.Default()})
-	if status.Code(err) == codes.NotFound {
-		return nil
+	for {
+		reply, err := r.plain.GetSandbox(ctx, &openshellv1.GetSandboxRequest{Name: name, WorkspaceScope: gatewaytest.Default()})
+		switch status.Code(err) {
+		case codes.OK:
+			return reply.GetSandbox()
+		case codes.NotFound:
+			return nil
+		case codes.Unavailable: // a killed gateway resets connections that look alive
+		default:
+			t.Fatalf("get %s: %v", name, err)
+		}
 	}
-	if err != nil {
-		t.Fatalf("get %s: %v", name, err)
-	}
-	return reply.GetSandbox()
 }
 
 // await waits until what holds a name is as wanted.
