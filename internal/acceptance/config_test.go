@@ -10,7 +10,7 @@ import (
 
 // An endpoint that another resource gives is not known when planning. Nothing is asked then, of that gateway or of the one
 // that a variable names; the apply works.
-func TestEndpointKnownAfterApply(t *testing.T) {
+func TestT29EndpointKnownAfterApply(t *testing.T) {
 	t.Parallel()
 	g, tempting := gatewaytest.Start(t), gatewaytest.Start(t)
 	s := &stage{WorkingDir: cli.InTest(t, cli.Require(t), "OPENSHELL_GATEWAY_ENDPOINT="+tempting.Endpoint()), t: t, g: g}

@@ -11,7 +11,7 @@ import (
 )
 
 // ACCEPTED is not gone. A replacement under the same name deletes for twenty seconds and creates then, in one apply.
-func TestSlowDeleteThenCreate(t *testing.T) {
+func TestT22O6SlowDeleteThenCreate(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g, `driver_config = jsonencode({ simulated = { delete_after = "20s" } })`)
@@ -32,7 +32,7 @@ func TestSlowDeleteThenCreate(t *testing.T) {
 
 // A sandbox that never becomes ready is in the state, tainted: however often the apply is repeated there is one, and in
 // the end the right one.
-func TestNeverReady(t *testing.T) {
+func TestT16NeverReady(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	never := []string{`name = "web"`, `driver_config = jsonencode({ simulated = { never_ready = true } })`, `timeouts = { create = "1s" }`}
@@ -63,7 +63,7 @@ func TestNeverReady(t *testing.T) {
 }
 
 // An existing sandbox is never taken over, and what it is and the ways out are told.
-func TestTakenName(t *testing.T) {
+func TestT2TakenName(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	holder := g.MustCreate(t, "web")
@@ -82,7 +82,7 @@ func TestTakenName(t *testing.T) {
 }
 
 // What cannot be in the state after a hard kill can be found by its label.
-func TestLabelFindsOrphans(t *testing.T) {
+func TestO31LabelFindsOrphans(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	g.MustCreate(t, "other")

@@ -12,7 +12,7 @@ import (
 
 // The endpoint now leads to another gateway, empty or with a web of its own. What it shows says nothing about our sandbox:
 // plan, apply and destroy fail, the state stays byte for byte, and neither gateway is asked to change anything.
-func TestAnotherGateway(t *testing.T) {
+func TestO20AnotherGateway(t *testing.T) {
 	t.Parallel()
 	for name, has := range map[string]bool{"empty": false, "with a web of its own": true} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAnotherGateway(t *testing.T) {
 }
 
 // A gateway whose database was rebuilt at the same address is another gateway.
-func TestRebuiltGateway(t *testing.T) {
+func TestO20RebuiltGateway(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)

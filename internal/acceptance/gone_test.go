@@ -13,7 +13,7 @@ import (
 )
 
 // A sandbox that somebody deleted by hand is planned anew, and is no obstacle to a destroy.
-func TestGoneByHand(t *testing.T) {
+func TestT7GoneByHand(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
@@ -39,7 +39,7 @@ func TestGoneByHand(t *testing.T) {
 
 // A gateway gives the same NOT_FOUND for a lack of access and for a missing workspace. Neither proves that the sandbox is
 // gone: plan and destroy fail, and the state stays.
-func TestNotFoundProvesNothing(t *testing.T) {
+func TestT8NotFoundProvesNothing(t *testing.T) {
 	t.Parallel()
 	notFound := []string{"/GetSandbox", conditional}
 	for name, fault := range map[string]grpc.UnaryServerInterceptor{
@@ -74,7 +74,7 @@ func both(one, other grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 
 // A caller whose scopes do not let it read the workspace can still destroy: that it may list the sandboxes stands in for
 // the workspace's id, with a warning.
-func TestWithoutTheScopeForTheWorkspace(t *testing.T) {
+func TestT8WithoutTheScopeForTheWorkspace(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)

@@ -9,7 +9,7 @@ import (
 )
 
 // After an import in each form the plan is empty, or an update that needs no call; never a replacement.
-func TestImport(t *testing.T) {
+func TestT5Import(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string]func(id string) string{
 		"name":                   func(string) string { return "web" },
@@ -45,7 +45,7 @@ func (s *stage) callFree() {
 }
 
 // A minimal configuration for a minimal sandbox has nothing to update after the import.
-func TestImportMinimal(t *testing.T) {
+func TestT5ImportMinimal(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	sb := g.MustCreate(t, "web")
@@ -56,7 +56,7 @@ func TestImportMinimal(t *testing.T) {
 }
 
 // An id that is not that of the sandbox under the name is refused.
-func TestImportRefusesAnotherID(t *testing.T) {
+func TestT5ImportRefusesAnotherID(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
@@ -71,7 +71,7 @@ func TestImportRefusesAnotherID(t *testing.T) {
 }
 
 // Import by identity, with and without the id; another id is refused.
-func TestImportByIdentity(t *testing.T) {
+func TestT5ImportByIdentity(t *testing.T) {
 	t.Parallel()
 	c := cli.RequireIdentity(t)
 	g := gatewaytest.Start(t)

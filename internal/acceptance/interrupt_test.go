@@ -13,7 +13,7 @@ import (
 
 // An interrupt while the apply waits, or while the gateway has not even answered the create: the id is in the state,
 // tainted, and the next apply ends with one sandbox.
-func TestInterruptedCreate(t *testing.T) {
+func TestT18InterruptedCreate(t *testing.T) {
 	t.Parallel()
 	for moment, driver := range map[string]string{"waiting": `{ never_ready = true }`, "creating": `{ create_takes = "3s" }`} {
 		t.Run("Ctrl-C while "+moment, func(t *testing.T) {
@@ -81,7 +81,7 @@ func waitFor(t *testing.T, happened func() bool) {
 }
 
 // An interrupted destroy keeps the state; the next one joins the delete that the gateway goes on with.
-func TestInterruptedDestroy(t *testing.T) {
+func TestT13InterruptedDestroy(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g, `driver_config = jsonencode({ simulated = { delete_after = "3s" } })`)

@@ -16,7 +16,7 @@ var everything = []string{
 }
 
 // After every apply the next plan is empty, whatever the gateway and others have written to the sandbox meanwhile.
-func TestSecondPlanIsEmpty(t *testing.T) {
+func TestT24T27SecondPlanIsEmpty(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, c cli.CLI, arguments []string) {
 		t.Parallel()
@@ -41,7 +41,7 @@ func TestSecondPlanIsEmpty(t *testing.T) {
 }
 
 // An error or an unknown phase out of band is a warning, never a reason to replace the sandbox.
-func TestErrorPhaseReplacesNothing(t *testing.T) {
+func TestO11ErrorPhaseReplacesNothing(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
@@ -53,7 +53,7 @@ func TestErrorPhaseReplacesNothing(t *testing.T) {
 }
 
 // A finished job is finished: no plan runs it again.
-func TestFinishedJob(t *testing.T) {
+func TestO12FinishedJob(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g, `wait_for = "completed"`, `running = true`, `driver_config = jsonencode({ simulated = { exit_after = "10ms" } })`)
@@ -67,7 +67,7 @@ func TestFinishedJob(t *testing.T) {
 }
 
 // An invented name is in no plan and stays.
-func TestInventedName(t *testing.T) {
+func TestT23InventedName(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)

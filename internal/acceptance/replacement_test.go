@@ -13,7 +13,7 @@ import (
 
 // The main promise. A destroy that was planned while the name meant our sandbox, and runs when it means a stranger's,
 // leaves the stranger alone, even one at the very resource version that ours had.
-func TestDestroyLeavesAStrangerAlone(t *testing.T) {
+func TestO1DestroyLeavesAStrangerAlone(t *testing.T) {
 	t.Parallel()
 	for name, destroy := range map[string]func(*stage) func() cli.Result{
 		"saved plan": func(s *stage) func() cli.Result {
@@ -61,7 +61,7 @@ func replaceAtVersion(t *testing.T, g *gatewaytest.Gateway, version uint64) *ope
 }
 
 // The race proper: the replacement happens between the provider's last look and the gateway's handling of the delete.
-func TestDestroyRacesAReplacement(t *testing.T) {
+func TestO1DestroyRacesAReplacement(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
@@ -80,7 +80,7 @@ func TestDestroyRacesAReplacement(t *testing.T) {
 }
 
 // on_identity_mismatch = "error" makes refresh and destroy fail, with the state as it was.
-func TestMismatchAsError(t *testing.T) {
+func TestO1MismatchAsError(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
@@ -96,9 +96,9 @@ func TestMismatchAsError(t *testing.T) {
 
 // A refresh after a replacement plans a create and never takes the stranger's id into the state, whether the state was
 // written with an identity or without one. The apply fails with the ways out, and the stranger can then be imported.
-func TestRefreshNeverAdopts(t *testing.T) {
+func TestT1RefreshNeverAdopts(t *testing.T) {
 	t.Parallel()
-	for _, identity := range []string{"as written", "without identity"} {
+	for _, identity := range []string{"as written", "T6 without identity"} {
 		t.Run(identity, func(t *testing.T) {
 			t.Parallel()
 			cli.ForEach(t, func(t *testing.T, c cli.CLI) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A gateway without the conditional service: destroy fails, sends no delete it would carry out, and keeps the state.
-func TestUnawareGateway(t *testing.T) {
+func TestO2UnawareGateway(t *testing.T) {
 	t.Parallel()
 	cli.ForEach(t, func(t *testing.T, c cli.CLI) {
 		t.Parallel()
@@ -36,7 +36,7 @@ func TestUnawareGateway(t *testing.T) {
 
 // Opted in, a stranger that took the name before the look is left alone; one that takes it after the look is lost, and
 // the reply that names it makes the destroy fail.
-func TestUnawareGatewayReplacement(t *testing.T) {
+func TestO2Replacement(t *testing.T) {
 	t.Parallel()
 	t.Run("before the look", func(t *testing.T) {
 		t.Parallel()
@@ -75,7 +75,7 @@ func TestUnawareGatewayReplacement(t *testing.T) {
 
 // A fleet that is being upgraded: the gateway says that it has the service and yet does not know the method. That is
 // never a reason to delete by name.
-func TestMixedFleet(t *testing.T) {
+func TestO2MixedFleet(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
