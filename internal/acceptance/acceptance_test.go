@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -67,6 +68,15 @@ func (s *stage) write(name, content string) {
 	}
 }
 
+// resources are sandboxes by label, each named like it and with further arguments.
+func resources(arguments map[string]string) string {
+	var text strings.Builder
+	for _, label := range slices.Sorted(maps.Keys(arguments)) {
+		fmt.Fprintf(&text, "resource \"openshell_sandbox\" %q {\n  name = %[1]q\n  %s\n}\n", label, arguments[label])
+	}
+	return text.String()
+}
+
 // must ends the test unless the command succeeded without a warning.
 func (s *stage) must(r cli.Result) {
 	s.t.Helper()
@@ -89,6 +99,12 @@ func (s *stage) up() string {
 // resource is the sandbox in the state; nil when there is none.
 func (s *stage) resource() *tfjson.StateResource {
 	s.t.Helper()
+	return s.at(web)
+}
+
+// at is the resource with an address in the state; nil when there is none.
+func (s *stage) at(address string) *tfjson.StateResource {
+	s.t.Helper()
 	state, err := s.State(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
@@ -96,7 +112,7 @@ func (s *stage) resource() *tfjson.StateResource {
 	if state.Values == nil {
 		return nil
 	}
-	i := slices.IndexFunc(state.Values.RootModule.Resources, func(r *tfjson.StateResource) bool { return r.Address == web })
+	i := slices.IndexFunc(state.Values.RootModule.Resources, func(r *tfjson.StateResource) bool { return r.Address == address })
 	if i < 0 {
 		return nil
 	}
@@ -112,6 +128,15 @@ func (s *stage) id() string {
 	}
 	id, _ := r.AttributeValues["id"].(string)
 	return id
+}
+
+// attribute is what the state has of a resource; nil when it has none.
+func (s *stage) attribute(address, name string) any {
+	s.t.Helper()
+	if r := s.at(address); r != nil {
+		return r.AttributeValues[name]
+	}
+	return nil
 }
 
 // raw is the state file.
@@ -145,12 +170,18 @@ func (s *stage) empty() {
 // actions are those that a saved plan has for the sandbox.
 func (s *stage) actions(plan string) tfjson.Actions {
 	s.t.Helper()
+	return s.actionsAt(plan, web)
+}
+
+// actionsAt are those that a saved plan has for an address.
+func (s *stage) actionsAt(plan, address string) tfjson.Actions {
+	s.t.Helper()
 	saved, err := s.ShowPlan(s.t.Context(), plan)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, change := range saved.ResourceChanges {
-		if change.Address == web {
+		if change.Address == address {
 			return change.Change.Actions
 		}
 	}
@@ -173,6 +204,21 @@ func (s *stage) expect(r cli.Result, exitCode int, severity string, says ...stri
 		}
 	}
 	s.t.Errorf("%v: no %s says all of %q in\n%v", r.Args, severity, says, r.Diagnostics)
+}
+
+// expectAt checks that an error at a resource, and at one of its attributes unless that is empty, says everything.
+func (s *stage) expectAt(r cli.Result, address, attribute string, says ...string) {
+	s.t.Helper()
+	for _, d := range r.Errors() {
+		missing := d.Address != address || attribute != "" && d.Attribute != attribute
+		for _, text := range says {
+			missing = missing || !strings.Contains(d.Summary+"\n"+d.Detail, text)
+		}
+		if !missing {
+			return
+		}
+	}
+	s.t.Errorf("%v: no error at %s %s says all of %q in\n%v", r.Args, address, attribute, says, r.Diagnostics)
 }
 
 // unchanged checks by id that a sandbox is just as it was.
@@ -232,5 +278,18 @@ func refuse(code codes.Code, methods ...string) grpc.UnaryServerInterceptor {
 			return nil, status.Error(code, "refused in a test")
 		}
 		return handle(ctx, req)
+	}
+}
+
+// shown changes what GetSandbox answers.
+func shown(edit func(*openshellv1.Sandbox)) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		reply, err := handle(ctx, req)
+		if r, ok := reply.(*openshellv1.SandboxResponse); ok && err == nil && strings.HasSuffix(info.FullMethod, "/GetSandbox") {
+			r = proto.CloneOf(r)
+			edit(r.Sandbox)
+			return r, nil
+		}
+		return reply, err
 	}
 }

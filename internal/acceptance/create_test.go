@@ -79,6 +79,43 @@ func TestT2TakenName(t *testing.T) {
 			t.Errorf("the error is at %s, %s", d.Address, d.Attribute)
 		}
 	}
+	if n := len(g.Calls(openshellv1.OpenShell_CreateSandbox_FullMethodName)); n != 1 { // T21: waiting helps nobody
+		t.Errorf("%d creates", n)
+	}
+	s.must(s.Destroy(t.Context()))
+	unchanged(t, g, holder)
+}
+
+// Two resources with one name are two sandboxes that want it: one of them fails, and none is shared.
+func TestT2TwoResourcesWithOneName(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	s := set(t, cli.Require(t), g)
+	s.write("again.tf", "resource \"openshell_sandbox\" \"again\" {\n  name = \"web\"\n}\n")
+	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "ALREADY_EXISTS", "this provider's marker", "terraform import")
+	state, err := s.State(t.Context())
+	if all := sandboxes(t, g); err != nil || len(all) != 1 || len(state.Values.RootModule.Resources) != 1 {
+		t.Errorf("%v: the gateway has %v, the state is\n%s", err, all, s.raw())
+	}
+	s.must(s.Destroy(t.Context()))
+	if n := len(sandboxes(t, g)); n != 0 {
+		t.Errorf("%d sandboxes are left", n)
+	}
+}
+
+// A replacement that is created first cannot have the name of what it replaces. The old one stays as it is.
+func TestT23CreateBeforeDestroyWithAFixedName(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	s := set(t, cli.Require(t), g)
+	ours := s.up()
+	mine, _ := g.GetByID(t, ours)
+	s.sandbox(`name = "web"`, `image = "example.com/agent:2"`, `lifecycle {`, `  create_before_destroy = true`, `}`)
+	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "ALREADY_EXISTS", ours, "leave the name out, or create_before_destroy")
+	unchanged(t, g, mine)
+	if s.id() != ours {
+		t.Errorf("the state has %q", s.id())
+	}
 }
 
 // What cannot be in the state after a hard kill can be found by its label.

@@ -108,6 +108,7 @@ func TestT1RefreshNeverAdopts(t *testing.T) {
 				ours := s.up()
 				if identity != "as written" {
 					s.dropIdentity()
+					s.empty()
 				}
 				stranger := g.Replace(t, "web")
 				theirs := stranger.GetMetadata().GetId()

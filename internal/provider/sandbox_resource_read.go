@@ -71,7 +71,7 @@ func (r *sandboxResource) refresh(ctx context.Context, c *client.Client, m sandb
 			todo: "wait until it is gone and plan again, or destroy, which waits for it."}.asWarning(&resp.Diagnostics)
 	case openshellv1.SandboxPhase_SANDBOX_PHASE_ERROR, openshellv1.SandboxPhase_SANDBOX_PHASE_UNKNOWN:
 		report{title: "The sandbox is not well", what: fmt.Sprintf("The gateway reports %s.", c.Observed(ctx, sb)), ref: m.ref(), state: stateKept,
-			todo: "look at the sandbox and the gateway's log. Terraform does not replace it for that; terraform apply -replace=ADDRESS does."}.asWarning(&resp.Diagnostics)
+			todo: "look at the sandbox and the gateway's log. Terraform does not replace it for that alone; terraform apply -replace=ADDRESS does."}.asWarning(&resp.Diagnostics)
 	default:
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)

@@ -177,6 +177,15 @@ func (g *Gateway) SetPhase(t testing.TB, name string, phase openshellv1.SandboxP
 	})
 }
 
+// Steer changes what the simulated driver does to a sandbox from its next step on, by the keys of driver_config.simulated.
+func (g *Gateway) Steer(t testing.TB, name string, keys map[string]any) *openshellv1.Sandbox {
+	t.Helper()
+	return g.change(t, name, func(s *store.Sandbox) {
+		s.Spec = proto.CloneOf(s.Spec)
+		s.Spec.Template.DriverConfig = DriverConfig(keys)
+	})
+}
+
 // Annotate sets an annotation as a foreign client would.
 func (g *Gateway) Annotate(t testing.TB, name, key, value string) *openshellv1.Sandbox {
 	t.Helper()
