@@ -53,14 +53,21 @@ func Spec(field string, spec *openshellv1.SandboxSpec) *Violation {
 	if len(spec.GetProviders()) > MaxProviders {
 		return violation(field+".providers", "must have at most %d names", MaxProviders)
 	}
-	if gpu := spec.GetResourceRequirements().GetGpu(); gpu != nil && gpu.Count != nil && gpu.GetCount() < 1 {
-		return violation(field+".resource_requirements.gpu.count", "must be at least 1")
+	if v := gpu(field+".resource_requirements.gpu", spec.GetResourceRequirements().GetGpu()); v != nil {
+		return v
 	}
 	if v := Command(field+".command", spec.GetCommand()); v != nil {
 		return v
 	}
 	if _, known := openshellv1.SandboxRestartPolicy_name[int32(spec.GetRestartPolicy())]; !known {
 		return violation(field+".restart_policy", "has the unknown value %d", spec.GetRestartPolicy())
+	}
+	return nil
+}
+
+func gpu(field string, g *openshellv1.GpuResourceRequirements) *Violation {
+	if g != nil && g.Count != nil && g.GetCount() < 1 {
+		return violation(field+".count", "must be at least 1")
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ type Draft struct {
 	Name                string
 	Labels, Annotations map[string]string
 	Spec                *openshellv1.SandboxSpec
+	// CreatedFrom is the workload template that the spec has its part of, nil for none.
+	CreatedFrom *openshellv1.SandboxWorkloadTemplateProvenance
 	// Request, when set, is the call that asks for it.
 	Request *store.Request
 	// Admit, when set, has the last word on whether it may be made, in the transaction that inserts it.
@@ -70,7 +72,7 @@ func (m *Manager) create(ctx context.Context, s store.Sandbox) (store.Sandbox, e
 func born(id, operationID, attemptID string, draft Draft) store.Build {
 	return func(now time.Time) store.Sandbox {
 		s := store.Sandbox{
-			ID: id, Name: draft.Name, Labels: draft.Labels, Annotations: draft.Annotations, Spec: draft.Spec,
+			ID: id, Name: draft.Name, Labels: draft.Labels, Annotations: draft.Annotations, Spec: draft.Spec, CreatedFrom: draft.CreatedFrom,
 			Status: &openshellv1.SandboxStatus{
 				ConfigurationAdmission: &openshellv1.SandboxConfigurationAdmission{
 					State: openshellv1.ConfigurationAdmissionState_CONFIGURATION_ADMISSION_STATE_PENDING,

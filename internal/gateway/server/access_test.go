@@ -166,6 +166,28 @@ func TestWhoMayCall(t *testing.T) {
 			_, err := o.DeleteProvider(ctx, &openshellv1.DeleteProviderRequest{Name: "none", WorkspaceScope: scope})
 			return err
 		}, code: codes.NotFound, bob: denied, ann: denied},
+		"CreateSandboxTemplate": {call: func(ctx context.Context) error {
+			req := templateRequest("none", nil)
+			req.RequestId = "none"
+			_, err := o.CreateSandboxTemplate(ctx, req)
+			return err
+		}, code: codes.InvalidArgument, bob: denied, ann: denied},
+		"GetSandboxTemplate": {call: func(ctx context.Context) error {
+			_, err := o.GetSandboxTemplate(ctx, &openshellv1.GetSandboxTemplateRequest{Name: "none", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: denied},
+		"ListSandboxTemplates": {call: func(ctx context.Context) error {
+			_, err := o.ListSandboxTemplates(ctx, &openshellv1.ListSandboxTemplatesRequest{WorkspaceScope: scope})
+			return err
+		}, bob: denied},
+		"ListSandboxTemplates, all workspaces": {call: func(ctx context.Context) error {
+			_, err := o.ListSandboxTemplates(ctx, &openshellv1.ListSandboxTemplatesRequest{WorkspaceScope: allWorkspaces()})
+			return err
+		}, bob: denied, ann: denied, eve: denied},
+		"DeleteSandboxTemplate": {call: func(ctx context.Context) error {
+			_, err := o.DeleteSandboxTemplate(ctx, &openshellv1.DeleteSandboxTemplateRequest{Name: "none", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: denied, ann: denied},
 		"AttachSandboxProvider": {call: func(ctx context.Context) error {
 			_, err := o.AttachSandboxProvider(ctx, &openshellv1.AttachSandboxProviderRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
 			return err

@@ -73,7 +73,7 @@ func FuzzCreateSandbox(f *testing.F) {
 			wantShown(t, err)
 			return
 		}
-		draft := fillIn(req)
+		draft := fillIn(req, nil)
 		if problem := rules.Name(draft.Name); problem != "" {
 			t.Fatalf("the name %q %s", draft.Name, problem)
 		}
@@ -107,10 +107,13 @@ func refusal(req *openshellv1.CreateSandboxRequest) error {
 			return err
 		}
 	}
+	if name := req.GetWorkloadTemplate(); name != "" {
+		return noTemplate(store.DefaultWorkspace, name)
+	}
 	if err := checkReferences(req); err != nil {
 		return err
 	}
-	err := simulated.Driver{}.Validate(fillIn(req).Spec)
+	err := simulated.Driver{}.Validate(fillIn(req, nil).Spec)
 	var invalid *driver.InvalidError
 	if errors.As(err, &invalid) {
 		return &apierr.InvalidArgument{Field: "spec." + invalid.Field, Problem: invalid.Problem}

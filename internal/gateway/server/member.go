@@ -79,7 +79,7 @@ func (s *Server) AddWorkspaceMember(ctx context.Context, req *openshellv1.AddWor
 	wanted := store.Object{ID: uuid.NewString(), Key: memberKey(workspace, req.GetPrincipalSubject()), Payload: payload}
 	var created store.Object
 	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
-		created, err = insertMember(tx, wanted)
+		created, err = insertUpTo(maxMembers, tx, wanted)
 		return store.OutcomeDone, created.ID, err
 	}, func() (*openshellv1.AddWorkspaceMemberResponse, error) {
 		return memberResponse(created, nil)
@@ -99,19 +99,6 @@ func memberResponse(o store.Object, err error) (*openshellv1.AddWorkspaceMemberR
 	}
 	member, err := memberProto(o)
 	return &openshellv1.AddWorkspaceMemberResponse{Member: member}, err
-}
-
-// insertMember adds a member, up to the limit.
-func insertMember(tx store.Tx, wanted store.Object) (store.Object, error) {
-	n, err := tx.Count(store.KindMember, wanted.Workspace)
-	if err != nil {
-		return store.Object{}, err
-	}
-	created, err := tx.CreateObject(wanted)
-	if err == nil && n >= maxMembers {
-		err = status.Errorf(codes.ResourceExhausted, "workspace '%s' has %d members, which is the limit; remove one first", wanted.Workspace, n)
-	}
-	return created, err
 }
 
 // RemoveWorkspaceMember takes a subject out of a workspace.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -48,6 +51,19 @@ func mutateDeletion(ctx context.Context, s *Server, r *store.Request, do func(tx
 	}, func(_ context.Context, before store.Admitted) (openshellv1.DeletionOutcome, error) {
 		return deletionOutcome(before.Outcome)
 	})
+}
+
+// insertUpTo adds an object to its workspace, which may hold so many of the kind and no more.
+func insertUpTo(limit int, tx store.Tx, wanted store.Object) (store.Object, error) {
+	n, err := tx.Count(wanted.Kind, wanted.Workspace)
+	if err != nil {
+		return store.Object{}, err
+	}
+	created, err := tx.CreateObject(wanted)
+	if err == nil && n >= limit {
+		err = status.Errorf(codes.ResourceExhausted, "workspace '%s' has %d %ss, which is the limit; remove one first", wanted.Workspace, n, wanted.Kind)
+	}
+	return created, err
 }
 
 // remove deletes an object, or finds it gone where that is allowed.

@@ -96,6 +96,14 @@ var mutations = []struct {
 		req.Request.RequestId = r
 		return g.Conditional().AttachSandboxProvider(ctx, req, opts...)
 	}},
+	{"CreateSandboxTemplate", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		req := templateRequest("small", nil)
+		req.Template.Spec.Workload.Image, req.RequestId = either(other, "one", "two"), r
+		return g.OpenShell().CreateSandboxTemplate(ctx, req, opts...)
+	}},
+	{"DeleteSandboxTemplate", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		return g.OpenShell().DeleteSandboxTemplate(ctx, &openshellv1.DeleteSandboxTemplateRequest{Name: "small", WorkspaceScope: gatewaytest.Default(), AllowMissing: other, RequestId: r}, opts...)
+	}},
 	{"DeleteProvider", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
 		return g.OpenShell().DeleteProvider(ctx, &openshellv1.DeleteProviderRequest{Name: "unused", WorkspaceScope: gatewaytest.Default(), AllowMissing: other, RequestId: r}, opts...)
 	}},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -38,6 +39,43 @@ func metadata(o store.Object) *datamodelv1.ObjectMeta {
 // position is the place of an object in a list.
 func position(o store.Object) store.Cursor {
 	return store.Cursor{CreatedAt: o.CreatedAt, Name: o.Name, Workspace: o.Workspace, ID: o.ID}
+}
+
+// labelledList asks for a page of objects of one workspace or of all, and perhaps only for those with some labels.
+type labelledList interface {
+	GetPageSize() int32
+	GetPageToken() string
+	GetLabelSelector() string
+	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
+}
+
+// listLabelled reads a page of a kind, oldest first, and makes the token of the next.
+func (s *Server) listLabelled(ctx context.Context, kind store.Kind, method string, req labelledList) (rows []store.Object, next string, err error) {
+	size, err := pageSize(req.GetPageSize())
+	if err != nil {
+		return nil, "", err
+	}
+	labels, err := labelSelector(req.GetLabelSelector())
+	if err != nil {
+		return nil, "", err
+	}
+	workspace, err := s.listed(ctx, req.GetWorkspaceScope())
+	if err != nil {
+		return nil, "", err
+	}
+	p, err := readPage(ctx, size, req.GetPageToken(), method, workspace, req.GetLabelSelector())
+	if err != nil {
+		return nil, "", err
+	}
+	query := store.ObjectQuery{Kind: kind, Labels: labels, After: p.after, Limit: p.limit()}
+	if workspace != "" {
+		query.Workspaces = []string{workspace}
+	}
+	if rows, err = s.Store.ListObjects(ctx, query); err != nil {
+		return nil, "", err
+	}
+	rows, next = cut(p, rows, position)
+	return rows, next, nil
 }
 
 // decodeAll turns the rows of a page into messages.

@@ -194,32 +194,11 @@ func noProvider(workspace, name string) error {
 
 // ListProviders reads a page of providers, oldest first, credentials redacted.
 func (s *Server) ListProviders(ctx context.Context, req *openshellv1.ListProvidersRequest) (*openshellv1.ListProvidersResponse, error) {
-	size, err := pageSize(req.GetPageSize())
+	rows, next, err := s.listLabelled(ctx, store.KindProvider, openshellv1.OpenShell_ListProviders_FullMethodName, req)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := labelSelector(req.GetLabelSelector())
-	if err != nil {
-		return nil, err
-	}
-	workspace, err := s.listed(ctx, req.GetWorkspaceScope())
-	if err != nil {
-		return nil, err
-	}
-	p, err := readPage(ctx, size, req.GetPageToken(), openshellv1.OpenShell_ListProviders_FullMethodName, workspace, req.GetLabelSelector())
-	if err != nil {
-		return nil, err
-	}
-	query := store.ObjectQuery{Kind: store.KindProvider, Labels: labels, After: p.after, Limit: p.limit()}
-	if workspace != "" {
-		query.Workspaces = []string{workspace}
-	}
-	rows, err := s.Store.ListObjects(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	reply := &openshellv1.ListProvidersResponse{}
-	rows, reply.NextPageToken = cut(p, rows, position)
+	reply := &openshellv1.ListProvidersResponse{NextPageToken: next}
 	reply.Providers, err = decodeAll(rows, providerProto)
 	return reply, err
 }

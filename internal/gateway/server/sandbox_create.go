@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +49,11 @@ func (s *Server) create(ctx context.Context, workspace string, req *openshellv1.
 	if err := checkReferences(req); err != nil {
 		return nil, err
 	}
-	draft := fillIn(req)
+	template, err := s.templateFor(ctx, workspace, req.GetWorkloadTemplate())
+	if err != nil {
+		return nil, err
+	}
+	draft := fillIn(req, template)
 	draft.Request = request
 	if err := s.checkProviders(ctx, workspace, &draft); err != nil {
 		return nil, err
@@ -77,6 +82,11 @@ func checkCreate(req *openshellv1.CreateSandboxRequest) error {
 			return &apierr.InvalidArgument{Field: "name", Problem: problem}
 		}
 	}
+	if req.GetWorkloadTemplate() != "" {
+		if v := rules.BesideTemplate("spec", req.GetSpec()); v != nil {
+			return &apierr.InvalidArgument{Field: v.Field, Problem: v.Problem}
+		}
+	}
 	if problem := rules.Labels(req.GetLabels()); problem != "" { // upstream adds no details to these
 		return status.Error(codes.InvalidArgument, problem)
 	}
@@ -98,9 +108,6 @@ func checkCreate(req *openshellv1.CreateSandboxRequest) error {
 
 // checkReferences refuses what a request refers to and this gateway does not have.
 func checkReferences(req *openshellv1.CreateSandboxRequest) error {
-	if name := req.GetWorkloadTemplate(); name != "" {
-		return status.Errorf(codes.NotFound, "sandbox template '%s' not found", name)
-	}
 	if len(req.GetServiceExposures()) > 0 {
 		return status.Error(codes.Unimplemented, "this gateway does not expose services, so it cannot do so for a new sandbox")
 	}
@@ -128,11 +135,20 @@ func (s *Server) checkProviders(ctx context.Context, workspace string, draft *li
 	return newProviderReader(read, time.Now()).compatible(workspace, names)
 }
 
-// fillIn sets what a request leaves to the gateway (upstream-contract, CreateSandbox).
-func fillIn(req *openshellv1.CreateSandboxRequest) lifecycle.Draft {
+// fillIn sets what a request leaves to a workload template, if it names one, and to the gateway (upstream-contract,
+// CreateSandbox).
+func fillIn(req *openshellv1.CreateSandboxRequest, template *openshellv1.SandboxWorkloadTemplate) lifecycle.Draft {
 	draft := lifecycle.Draft{Name: req.GetName(), Labels: req.GetLabels(), Annotations: req.GetAnnotations(), Spec: proto.CloneOf(req.GetSpec())}
 	if draft.Name == "" {
 		draft.Name = inventName()
+	}
+	if template != nil {
+		decided := rules.SpecOf(template)
+		proto.Merge(decided, req.GetSpec()) // which has nothing that the template decides
+		draft.Spec = decided
+		draft.CreatedFrom = &openshellv1.SandboxWorkloadTemplateProvenance{
+			Name: template.GetMetadata().GetName(), ResourceVersion: strconv.FormatUint(template.GetMetadata().GetResourceVersion(), 10),
+		}
 	}
 	spec := draft.Spec
 	if spec.GetTemplate() == nil {

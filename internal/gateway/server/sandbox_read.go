@@ -91,7 +91,8 @@ func ToProto(sandbox store.Sandbox) *openshellv1.Sandbox {
 			Labels: sandbox.Labels, Annotations: sandbox.Annotations,
 			ResourceVersion: sandbox.ResourceVersion, CreatedTime: timestamppb.New(sandbox.CreatedAt),
 		},
-		Spec:   sandbox.Spec,
-		Status: sandbox.Status,
+		Spec:                        sandbox.Spec,
+		Status:                      sandbox.Status,
+		CreatedFromWorkloadTemplate: sandbox.CreatedFrom,
 	}
 }

@@ -202,6 +202,12 @@ func TestTerminatingWorkspace(t *testing.T) {
 			_, err := g.OpenShell().ImportProviderProfiles(call(t), importRequest(scope, tokenProfile("new")))
 			return err
 		},
+		"CreateSandboxTemplate": func() error {
+			req := templateRequest("new", nil)
+			req.WorkspaceScope = scope
+			_, err := g.OpenShell().CreateSandboxTemplate(call(t), req)
+			return err
+		},
 		"AddWorkspaceMember":    func() error { return addMember(call(t), g, "team", "ann", roleUser) },
 		"AttachSandboxProvider": func() error { _, err := attachIn(t, g, scope, "web", "q", 0); return err },
 		"AttachSandboxProvider of one that is": func() error {

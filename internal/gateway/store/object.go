@@ -13,6 +13,7 @@ const (
 	KindMember          Kind = "member"           // named by its subject
 	KindProfile         Kind = "provider profile" // named by its id; without a workspace it is platform-wide
 	KindProvider        Kind = "provider"
+	KindTemplate        Kind = "sandbox template"
 	KindProviderReceipt Kind = "provider receipt" // child of a sandbox, named by the receipt's id
 	KindSandbox         Kind = "sandbox"          // of [Referrer] and [Tx.DeleteWorkspace]; no object has it
 )

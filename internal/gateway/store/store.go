@@ -27,6 +27,8 @@ type Sandbox struct {
 	CreatedAt           time.Time
 	Labels              map[string]string
 	Annotations         map[string]string
+	// CreatedFrom is the workload template that it was made from, nil when from none. It never changes either.
+	CreatedFrom *openshellv1.SandboxWorkloadTemplateProvenance
 	// ResourceVersion is 1 when the row is inserted and raised by every write, by the store alone.
 	ResourceVersion uint64
 	Spec            *openshellv1.SandboxSpec

@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
 const (
 	insertQuery = `
-		INSERT INTO sandboxes (annotations, spec, status, phase, operation_id, due_at, operation, id, workspace, name, created_at, labels, resource_version)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+		INSERT INTO sandboxes (annotations, spec, status, phase, operation_id, due_at, operation, id, workspace, name, created_at, labels, created_from, resource_version)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
 		ON CONFLICT DO NOTHING`
 	insertLabelQuery = `
 		INSERT INTO sandbox_labels (sandbox_id, workspace, key, value, created_at, name) VALUES (?, ?, ?, ?, ?, ?)`
@@ -78,8 +80,14 @@ func (s *Store) insertRow(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox
 	if err != nil {
 		return false, err
 	}
+	var createdFrom []byte // NULL
+	if sandbox.CreatedFrom != nil {
+		if createdFrom, err = proto.Marshal(sandbox.CreatedFrom); err != nil {
+			return false, err
+		}
+	}
 	result, err := tx.StmtContext(ctx, s.stmt.insert).ExecContext(ctx,
-		append(args, sandbox.ID, sandbox.Workspace, sandbox.Name, micros(sandbox.CreatedAt), string(labels))...)
+		append(args, sandbox.ID, sandbox.Workspace, sandbox.Name, micros(sandbox.CreatedAt), string(labels), createdFrom)...)
 	if err != nil {
 		return false, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // columns of a sandbox, in the order of scan.
-const columns = `id, workspace, name, created_at, labels, annotations, resource_version, spec, status, operation_id, due_at, operation`
+const columns = `id, workspace, name, created_at, labels, annotations, resource_version, spec, status, operation_id, due_at, operation, created_from`
 
 // operationRow is the part of an operation that no statement looks into, as JSON.
 type operationRow struct {
@@ -40,10 +40,10 @@ func scan(r scanner, extra ...any) (store.Sandbox, error) {
 	var s store.Sandbox
 	var created int64
 	var due sql.NullInt64
-	var labels, annotations, spec, status, operation []byte
+	var labels, annotations, spec, status, operation, createdFrom []byte
 	dest := append([]any{
 		&s.ID, &s.Workspace, &s.Name, &created, &labels, &annotations, &s.ResourceVersion, &spec, &status,
-		&s.Operation.ID, &due, &operation,
+		&s.Operation.ID, &due, &operation, &createdFrom,
 	}, extra...)
 	if err := r.Scan(dest...); err != nil {
 		return store.Sandbox{}, err
@@ -57,6 +57,13 @@ func scan(r scanner, extra ...any) (store.Sandbox, error) {
 		func() error { return proto.Unmarshal(spec, s.Spec) },
 		func() error { return proto.Unmarshal(status, s.Status) },
 		func() error { return json.Unmarshal(operation, &o) },
+		func() error {
+			if createdFrom == nil {
+				return nil
+			}
+			s.CreatedFrom = &openshellv1.SandboxWorkloadTemplateProvenance{}
+			return proto.Unmarshal(createdFrom, s.CreatedFrom)
+		},
 		func() (err error) { s.Operation, err = o.decode(s.Operation.ID, due.Int64); return err },
 	} {
 		if err := decode(); err != nil {

@@ -42,6 +42,7 @@ var createCases = map[string]func(*testing.T, store.Store){
 			sb.Labels = map[string]string{"app": "web", "empty": "", "example.com/x": "Y_z.1"}
 			sb.Annotations = map[string]string{"note": "any text: \x01 \"quoted\" ünïcödé\n", "": ""}
 			sb.Spec.Command = []string{"sleep", "1"}
+			sb.CreatedFrom = &openshellv1.SandboxWorkloadTemplateProvenance{Name: "small", ResourceVersion: "1"}
 			sb.Status.Conditions = []*openshellv1.SandboxCondition{{Type: "Ready", Status: "False"}}
 			sb.Operation = store.Operation{
 				ID: uuid.NewString(), Kind: store.OperationDelete, Pending: true, Since: now, DueAt: now.Add(time.Hour), Restarts: 7,
