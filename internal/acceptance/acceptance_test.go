@@ -51,8 +51,14 @@ func set(t *testing.T, c cli.CLI, g *gatewaytest.Gateway, arguments ...string) *
 // provider points the provider to a gateway.
 func (s *stage) provider(g *gatewaytest.Gateway, arguments ...string) {
 	s.t.Helper()
+	s.providerAt(g.Endpoint(), arguments...)
+}
+
+// providerAt points the provider to a URL.
+func (s *stage) providerAt(endpoint string, arguments ...string) {
+	s.t.Helper()
 	s.write("provider.tf", fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  endpoint = %q\n  %s\n}\n",
-		cli.Address, g.Endpoint(), strings.Join(arguments, "\n  ")))
+		cli.Address, endpoint, strings.Join(arguments, "\n  ")))
 }
 
 // sandbox replaces the configuration of the sandbox.
