@@ -96,6 +96,32 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 }
 
+// The conditional service is SERVING when all six of its methods are there, and only then.
+func TestServingMeansAllSix(t *testing.T) {
+	g := gatewaytest.Start(t)
+	conn := dial(t, g.Address())
+	var names []string
+	for _, m := range everyMethod(t) {
+		if string(m.descriptor.Parent().FullName()) != conditionalv1.ConditionalSandboxes_ServiceDesc.ServiceName {
+			continue
+		}
+		names = append(names, m.short())
+		if err := invoke(t, conn, m, ""); status.Code(err) == codes.Unimplemented {
+			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{
+		"AttachSandboxProvider", "DeleteSandbox", "DetachSandboxProvider", "StartSandbox", "StopSandbox", "UpdateSandboxConfig",
+	}; !slices.Equal(names, want) {
+		t.Errorf("the service has %v", names)
+	}
+	reply, err := healthv1.NewHealthClient(conn).Check(call(t), &healthv1.HealthCheckRequest{Service: conditionalv1.ConditionalSandboxes_ServiceDesc.ServiceName})
+	if err != nil || reply.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
 // A stock gateway knows nothing of the conditional service, of health and of reflection, and nothing happens.
 func TestWithoutConditional(t *testing.T) {
 	g := gatewaytest.Start(t, gatewaytest.WithoutConditional())

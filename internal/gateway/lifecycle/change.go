@@ -56,11 +56,16 @@ func during(operationID string, decide store.Decide) store.Decide {
 	}
 }
 
-// refused goes back to the state before the operation, its timers included.
+// refused goes back to the state before the operation, its timers included. The policy that the sandbox has been given
+// since stays.
 func refused(current store.Sandbox, now time.Time) (store.Change, error) {
 	before := current.Operation.Before
 	return settle(store.OutcomeRefused)(rewrite(current, func(next *store.Sandbox) {
-		next.Status, next.Operation = before.Status, before.Operation
+		admission := next.Status.GetConfigurationAdmission()
+		next.Status, next.Operation = proto.CloneOf(before.Status), before.Operation
+		if admission.GetPolicyVersion() != next.Status.GetConfigurationAdmission().GetPolicyVersion() {
+			SetPolicy(next, admission.GetPolicyVersion(), admission.GetPolicyHash())
+		}
 		if !next.Operation.DueAt.IsZero() {
 			next.Operation.DueAt = now // whoever was at it may have come to an end meanwhile, without effect
 		}

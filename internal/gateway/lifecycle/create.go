@@ -21,6 +21,8 @@ type Draft struct {
 	Request *store.Request
 	// Admit, when set, has the last word on whether it may be made, in the transaction that inserts it.
 	Admit func(tx store.Tx) error
+	// Children are made with it, in that transaction. Whose they are is filled in.
+	Children []store.Object
 }
 
 // Create makes a sandbox and returns when the driver has taken it on. When the driver refuses, it is removed again and
@@ -37,7 +39,7 @@ func (m *Manager) Create(ctx context.Context, workspace string, draft Draft) (st
 
 func (m *Manager) insert(ctx context.Context, workspace string, draft Draft) (store.Sandbox, error) {
 	build := born(newID(), operationOf(draft.Request), newID(), draft)
-	if draft.Admit == nil && !draft.Request.Admitted() {
+	if draft.Admit == nil && !draft.Request.Admitted() && len(draft.Children) == 0 {
 		return m.store.CreateSandbox(ctx, workspace, build)
 	}
 	var s store.Sandbox
@@ -48,6 +50,13 @@ func (m *Manager) insert(ctx context.Context, workspace string, draft Draft) (st
 		}
 		if err == nil {
 			s, err = tx.CreateSandbox(workspace, build)
+		}
+		for _, child := range draft.Children {
+			if err != nil {
+				break
+			}
+			child.Workspace, child.SandboxID = s.Workspace, s.ID
+			_, err = tx.CreateObject(child)
 		}
 		return err
 	})
@@ -70,13 +79,12 @@ func (m *Manager) create(ctx context.Context, s store.Sandbox) (store.Sandbox, e
 
 // born is a new row, the driver's call pending.
 func born(id, operationID, attemptID string, draft Draft) store.Build {
+	admission := firstAdmission(draft.Spec)
 	return func(now time.Time) store.Sandbox {
 		s := store.Sandbox{
 			ID: id, Name: draft.Name, Labels: draft.Labels, Annotations: draft.Annotations, Spec: draft.Spec, CreatedFrom: draft.CreatedFrom,
 			Status: &openshellv1.SandboxStatus{
-				ConfigurationAdmission: &openshellv1.SandboxConfigurationAdmission{
-					State: openshellv1.ConfigurationAdmissionState_CONFIGURATION_ADMISSION_STATE_PENDING,
-				},
+				ConfigurationAdmission: admission,
 				ConfigurationActivated: new(bool),
 				Provisioning:           &openshellv1.SandboxProvisioning{AttemptId: attemptID},
 			},

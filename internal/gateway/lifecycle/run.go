@@ -47,9 +47,11 @@ func becameReady(next time.Duration, operationID, processID string) store.Decide
 			s.Status.MainProcessInstanceId = processID
 			s.Status.MainProcessStartedTime = timestamppb.New(now)
 			s.Status.ConfigurationActivated = new(true)
-			s.Status.ConfigurationAdmission = &openshellv1.SandboxConfigurationAdmission{
-				InstanceId: processID, State: openshellv1.ConfigurationAdmissionState_CONFIGURATION_ADMISSION_STATE_ACCEPTED,
+			if s.Status.GetConfigurationAdmission() == nil {
+				s.Status.ConfigurationAdmission = &openshellv1.SandboxConfigurationAdmission{}
 			}
+			s.Status.ConfigurationAdmission.InstanceId = processID
+			loadPolicy(s.Status)
 			s.Operation = store.Operation{}
 			if next > 0 {
 				s.Operation = store.Operation{

@@ -106,7 +106,7 @@ func TestMainProcessEnds(t *testing.T) {
 	}
 }
 
-func policy(p openshellv1.SandboxRestartPolicy, keys map[string]any) Draft {
+func restarting(p openshellv1.SandboxRestartPolicy, keys map[string]any) Draft {
 	spec := steered(keys)
 	spec.RestartPolicy = p
 	return Draft{Name: "web", Spec: spec}
@@ -120,7 +120,7 @@ func TestRestartPolicy(t *testing.T) {
 			started = append(started, time.Now())
 			return nil
 		})
-		s, err := f.Create(f.Context(), store.DefaultWorkspace, policy(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
+		s, err := f.Create(f.Context(), store.DefaultWorkspace, restarting(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
 			map[string]any{"ready_after": "0s", "exit_after": "2s"}))
 		if err != nil {
 			f.Fatal(err)
@@ -146,7 +146,7 @@ func TestRestartPolicy(t *testing.T) {
 		}
 	})
 	bubble(t, func(f *fixture) {
-		s, err := f.Create(f.Context(), store.DefaultWorkspace, policy(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
+		s, err := f.Create(f.Context(), store.DefaultWorkspace, restarting(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
 			map[string]any{"ready_after": "0s", "exit_after": "11s"}))
 		if err != nil {
 			f.Fatal(err)
@@ -161,7 +161,7 @@ func TestRestartPolicy(t *testing.T) {
 func TestRestartOnFailureOnly(t *testing.T) {
 	for code, want := range map[int]openshellv1.SandboxPhase{0: completed, 1: starting} {
 		bubble(t, func(f *fixture) {
-			s, err := f.Create(f.Context(), store.DefaultWorkspace, policy(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ON_FAILURE,
+			s, err := f.Create(f.Context(), store.DefaultWorkspace, restarting(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ON_FAILURE,
 				map[string]any{"ready_after": "0s", "exit_after": "1s", "exit_code": code}))
 			if err != nil {
 				f.Fatal(err)
@@ -176,7 +176,7 @@ func TestRestartOnFailureOnly(t *testing.T) {
 func TestRestartRefused(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.driver.on("start", refusing("no room"))
-		s, err := f.Create(f.Context(), store.DefaultWorkspace, policy(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
+		s, err := f.Create(f.Context(), store.DefaultWorkspace, restarting(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
 			map[string]any{"ready_after": "0s", "exit_after": "1s"}))
 		if err != nil {
 			f.Fatal(err)
@@ -195,7 +195,7 @@ func TestRestartRefused(t *testing.T) {
 func TestRestartWaitsThroughARestartOfTheGateway(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.driver.on("start", refusing("no room"))
-		s, err := f.Create(f.Context(), store.DefaultWorkspace, policy(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
+		s, err := f.Create(f.Context(), store.DefaultWorkspace, restarting(openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
 			map[string]any{"ready_after": "0s", "exit_after": "1s"}))
 		if err != nil {
 			f.Fatal(err)

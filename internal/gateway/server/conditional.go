@@ -20,7 +20,9 @@ const (
 
 // conditionalServer implements the conditional service by what the plain calls do, under a precondition.
 type conditionalServer struct {
-	conditionalv1.UnimplementedConditionalSandboxesServer
+	// Not the unimplemented one: without one of the six methods this does not compile, so that the health service is right
+	// to say that all of them are there.
+	conditionalv1.UnsafeConditionalSandboxesServer
 	server *Server
 }
 

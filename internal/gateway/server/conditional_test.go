@@ -40,6 +40,16 @@ var conditionalCalls = map[string]conditionalCall{
 			Precondition: p, Request: &openshellv1.StartSandboxRequest{Name: name, WorkspaceScope: scope},
 		})
 	},
+	"update": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+		return g.Conditional().UpdateSandboxConfig(call(t), &conditionalv1.ConditionalUpdateSandboxConfigRequest{
+			Precondition: p, Request: &openshellv1.UpdateConfigRequest{Sandbox: name, WorkspaceScope: scope, Policy: reaching("a.example.com")},
+		})
+	},
+	"update of nothing": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+		return g.Conditional().UpdateSandboxConfig(call(t), &conditionalv1.ConditionalUpdateSandboxConfigRequest{
+			Precondition: p, Request: &openshellv1.UpdateConfigRequest{Sandbox: name, WorkspaceScope: scope}, // which is refused
+		})
+	},
 }
 
 // wantUnchanged holds the sandbox under a name to what it was, to the last field.

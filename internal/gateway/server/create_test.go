@@ -179,7 +179,7 @@ func sized(n int) *structpb.Struct {
 
 func policySized(n int) *sandboxv1.SandboxPolicy {
 	return exactly(n, func(text string) *sandboxv1.SandboxPolicy {
-		return &sandboxv1.SandboxPolicy{Landlock: &sandboxv1.LandlockPolicy{Compatibility: text}}
+		return &sandboxv1.SandboxPolicy{Version: 1, NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{"r": {Name: text}}}
 	})
 }
 

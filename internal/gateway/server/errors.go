@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
@@ -65,6 +67,23 @@ func knownStatus(err error) error {
 		return status.Error(codes.NotFound, "sandbox not found")
 	}
 	return nil
+}
+
+// mergeStatus is the answer to a refused merge.
+func mergeStatus(err error) error {
+	var refused *policy.MergeError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	switch refused.Code {
+	case policy.MergeConflict:
+		return status.Error(codes.FailedPrecondition, refused.Message)
+	case policy.MergeNotFound:
+		return status.Error(codes.NotFound, refused.Message)
+	default:
+		field, problem, _ := strings.Cut(refused.Message, ": ")
+		return &apierr.InvalidArgument{Field: field, Problem: problem}
+	}
 }
 
 // driverStatus shows a refusal of the compute driver, and hides its other troubles.

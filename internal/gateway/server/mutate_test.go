@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
@@ -103,6 +104,27 @@ var mutations = []struct {
 	}},
 	{"DeleteSandboxTemplate", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
 		return g.OpenShell().DeleteSandboxTemplate(ctx, &openshellv1.DeleteSandboxTemplateRequest{Name: "small", WorkspaceScope: gatewaytest.Default(), AllowMissing: other, RequestId: r}, opts...)
+	}},
+	{"UpdateConfig", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		return g.OpenShell().UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{
+			Sandbox: "bare", Policy: reaching(either(other, "a.example.com", "b.example.com")), WorkspaceScope: gatewaytest.Default(), RequestId: r,
+		}, opts...)
+	}},
+	{"UpdateConfig by a merge", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		return g.OpenShell().UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{
+			Sandbox: "bare", MergeOperations: addRule(either(other, "c.example.com", "d.example.com")), WorkspaceScope: gatewaytest.Default(), RequestId: r,
+			Annotations: map[string]string{"why": "merge"},
+		}, opts...)
+	}},
+	{"UpdateSandboxConfig", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		bare, err := g.OpenShell().GetSandbox(ctx, &openshellv1.GetSandboxRequest{Name: "bare", WorkspaceScope: gatewaytest.Default()})
+		if err != nil {
+			return nil, err
+		}
+		return g.Conditional().UpdateSandboxConfig(ctx, &conditionalv1.ConditionalUpdateSandboxConfigRequest{
+			Precondition: expect(either(other, id(bare.GetSandbox()), anID)),
+			Request:      &openshellv1.UpdateConfigRequest{Sandbox: "bare", Policy: reaching(), WorkspaceScope: gatewaytest.Default(), RequestId: r},
+		}, opts...)
 	}},
 	{"DeleteProvider", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
 		return g.OpenShell().DeleteProvider(ctx, &openshellv1.DeleteProviderRequest{Name: "unused", WorkspaceScope: gatewaytest.Default(), AllowMissing: other, RequestId: r}, opts...)

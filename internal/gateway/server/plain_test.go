@@ -116,12 +116,3 @@ func TestHealthUserAndInfo(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
-
-// What is not served yet says so, and is not taken for done.
-func TestNotServed(t *testing.T) {
-	g := gatewaytest.Start(t)
-	_, err := g.OpenShell().UpdateConfig(call(t), &openshellv1.UpdateConfigRequest{})
-	wantStatus(t, err, codes.Unimplemented, "")
-	_, err = g.Conditional().UpdateSandboxConfig(call(t), nil)
-	wantStatus(t, err, codes.Unimplemented, "")
-}

@@ -58,6 +58,9 @@ func (s *Server) create(ctx context.Context, workspace string, req *openshellv1.
 	if err := s.checkProviders(ctx, workspace, &draft); err != nil {
 		return nil, err
 	}
+	if err := addPolicy(&draft); err != nil {
+		return nil, err
+	}
 	if err := s.Driver.Validate(draft.Spec); err != nil {
 		var invalid *driver.InvalidError
 		if errors.As(err, &invalid) {
@@ -133,6 +136,21 @@ func (s *Server) checkProviders(ctx context.Context, workspace string, draft *li
 	}
 	read := func(key store.Key) (store.Object, error) { return s.Store.Object(ctx, key) }
 	return newProviderReader(read, time.Now()).compatible(workspace, names)
+}
+
+// addPolicy checks the policy of a draft, if it has one, and makes it revision 1.
+func addPolicy(draft *lifecycle.Draft) error {
+	if draft.Spec.GetPolicy() == nil {
+		return nil
+	}
+	first, err := newPolicyDraft("spec.policy", draft.Spec.GetPolicy())
+	if err != nil {
+		return err
+	}
+	draft.Spec.Policy = first.policy
+	revision, err := firstRevision(first)
+	draft.Children = append(draft.Children, revision)
+	return err
 }
 
 // fillIn sets what a request leaves to a workload template, if it names one, and to the gateway (upstream-contract,

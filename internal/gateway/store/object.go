@@ -15,6 +15,7 @@ const (
 	KindProvider        Kind = "provider"
 	KindTemplate        Kind = "sandbox template"
 	KindProviderReceipt Kind = "provider receipt" // child of a sandbox, named by the receipt's id
+	KindSandboxPolicy   Kind = "sandbox policy"   // child of a sandbox, one for each revision
 	KindSandbox         Kind = "sandbox"          // of [Referrer] and [Tx.DeleteWorkspace]; no object has it
 )
 
@@ -55,8 +56,11 @@ type ObjectQuery struct {
 	SandboxID string
 	// Labels must all be carried with these values.
 	Labels map[string]string
-	// ByName leaves children out and sorts by name, workspace and id, instead of oldest first, then by name, workspace and id.
+	// ByName sorts by name, workspace and id, instead of oldest first, then by name, workspace and id. Children are left out
+	// unless they are those of a sandbox.
 	ByName bool
+	// Reverse turns the order around.
+	Reverse bool
 	// After is the last row of the page before; nil starts at the beginning.
 	After *Cursor
 	// Limit is the most rows to return.

@@ -28,6 +28,8 @@ func Queries(d Dialect) map[string]string {
 	for name, q := range map[string]store.ObjectQuery{
 		"objects": {}, "objects of one workspace": {Workspaces: []string{"w"}}, "objects of one sandbox": {SandboxID: "s"},
 		"objects by name": {ByName: true}, "objects of two workspaces by name": {Workspaces: []string{"", "w"}, ByName: true},
+		"objects of one sandbox by name": {SandboxID: "s", ByName: true}, "the last objects of one sandbox": {SandboxID: "s", ByName: true, Reverse: true},
+		"the last objects":  {ByName: true, Reverse: true},
 		"objects by labels": {Workspaces: []string{"w"}, Labels: map[string]string{"a": "b", "c": "d"}},
 	} {
 		first, _ := objectsQuery(q)

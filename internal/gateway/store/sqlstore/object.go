@@ -168,16 +168,22 @@ func objectsQuery(q store.ObjectQuery) (string, []any) {
 	for _, key := range slices.Sorted(maps.Keys(q.Labels)) {
 		c.and("EXISTS (SELECT 1 FROM object_labels AS l WHERE l.object_id = o.id AND l.key = ? AND l.value = ?)", key, q.Labels[key])
 	}
-	order := "o.created_at, o.name, o.workspace, o.id"
-	switch {
-	case q.ByName:
-		c.and("o.sandbox_id IS NULL")
-		order = "o.name, o.workspace, o.id"
-		if after := q.After; after != nil {
-			c.and("("+order+") > (?, ?, ?)", after.Name, after.Workspace, after.ID)
-		}
-	case q.After != nil:
-		c.and("("+order+") > (?, ?, ?, ?)", micros(q.After.CreatedAt), q.After.Name, q.After.Workspace, q.After.ID)
+	order, after := []string{"o.created_at", "o.name", "o.workspace", "o.id"}, []any(nil)
+	if q.After != nil {
+		after = []any{micros(q.After.CreatedAt), q.After.Name, q.After.Workspace, q.After.ID}
 	}
-	return c.page("SELECT "+objectColumns+" FROM objects AS o", order, q.Limit)
+	if q.ByName {
+		order, after = order[1:], after[min(1, len(after)):]
+		if q.SandboxID == "" {
+			c.and("o.sandbox_id IS NULL")
+		}
+	}
+	beyond, direction := " > ", ""
+	if q.Reverse {
+		beyond, direction = " < ", " DESC"
+	}
+	if len(after) > 0 {
+		c.and("("+strings.Join(order, ", ")+")"+beyond+"("+strings.Repeat("?, ", len(after)-1)+"?)", after...)
+	}
+	return c.page("SELECT "+objectColumns+" FROM objects AS o", strings.Join(order, direction+", ")+direction, q.Limit)
 }

@@ -145,7 +145,11 @@ var objectCases = map[string]func(*testing.T, store.Store){
 			{store.ObjectQuery{Kind: store.KindProfile, Labels: map[string]string{"x\x00": "1"}}, nil},
 			{store.ObjectQuery{Kind: store.KindProfile, Workspaces: []string{"Team"}}, nil},
 			{store.ObjectQuery{Kind: store.KindProvider}, nil},
+			{store.ObjectQuery{Kind: store.KindProfile, Reverse: true}, []string{"default/a", "/b", "team/a", "team/c", "/c"}},
+			{store.ObjectQuery{Kind: store.KindProfile, Workspaces: []string{"", "team"}, ByName: true, Reverse: true}, []string{"team/c", "/c", "/b", "team/a"}},
 			{store.ObjectQuery{Kind: store.KindProviderReceipt, SandboxID: a.ID}, []string{"default/2", "default/1"}},
+			{store.ObjectQuery{Kind: store.KindProviderReceipt, SandboxID: a.ID, ByName: true}, []string{"default/1", "default/2"}},
+			{store.ObjectQuery{Kind: store.KindProviderReceipt, SandboxID: a.ID, ByName: true, Reverse: true}, []string{"default/2", "default/1"}},
 			{store.ObjectQuery{Kind: store.KindProviderReceipt}, []string{"default/2", "default/1", "default/1"}},
 			{store.ObjectQuery{Kind: store.KindProviderReceipt, ByName: true}, nil},
 		} {

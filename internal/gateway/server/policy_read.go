@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// revisionsAtOnce bounds how many policies are in memory for a list that shows none.
+const revisionsAtOnce = 32
+
+// policyScope is whose policy a call is about.
+type policyScope struct {
+	history
+	status *openshellv1.SandboxStatus // nil for the whole gateway
+	none   string                     // what to say when there is no revision
+}
+
+// policyScope settles whose policy a call is about, and lets the caller in.
+func (s *Server) policyScope(ctx context.Context, req interface {
+	GetGlobal() bool
+	GetSandbox() string
+	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
+}) (policyScope, error) {
+	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
+	if err != nil {
+		return policyScope{}, err
+	}
+	sandbox, err := s.Store.Sandbox(ctx, workspace, req.GetSandbox())
+	return policyScope{historyOf(sandbox), sandbox.Status, "no policy revision found for this sandbox"}, err
+}
+
+// GetSandboxPolicyStatus reads a revision of a policy as it was written.
+func (s *Server) GetSandboxPolicyStatus(ctx context.Context, req *openshellv1.GetSandboxPolicyStatusRequest) (*openshellv1.GetSandboxPolicyStatusResponse, error) {
+	scope, err := s.policyScope(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	var found revision
+	if req.GetVersion() == 0 {
+		found, err = scope.latest(func(q store.ObjectQuery) ([]store.Object, error) { return s.Store.ListObjects(ctx, q) })
+	} else if o, e := s.Store.Object(ctx, scope.at(req.GetVersion())); !errors.Is(e, store.ErrObjectNotFound) {
+		if err = e; err == nil {
+			found, err = readRevision(o)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case found.GetVersion() == 0:
+		return nil, status.Error(codes.NotFound, scope.none)
+	}
+	return &openshellv1.GetSandboxPolicyStatusResponse{
+		Revision: found.in(scope.status).SandboxPolicyRevision, ActiveVersion: scope.status.GetCurrentPolicyVersion(),
+	}, nil
+}
+
+// ListSandboxPolicies reads a page of the revisions of a policy, newest first, without the policies themselves.
+func (s *Server) ListSandboxPolicies(ctx context.Context, req *openshellv1.ListSandboxPoliciesRequest) (*openshellv1.ListSandboxPoliciesResponse, error) {
+	size, err := pageSize(req.GetPageSize())
+	if err != nil {
+		return nil, err
+	}
+	scope, err := s.policyScope(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	p, err := readPage(ctx, size, req.GetPageToken(), openshellv1.OpenShell_ListSandboxPolicies_FullMethodName, scope.key.Workspace, scope.key.SandboxID)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.revisions(ctx, scope, p)
+	if err != nil {
+		return nil, err
+	}
+	reply := &openshellv1.ListSandboxPoliciesResponse{}
+	all, reply.NextPageToken = cut(p, all, func(r revision) store.Cursor { return position(r.object) })
+	for _, r := range all {
+		reply.Revisions = append(reply.Revisions, r.in(scope.status).SandboxPolicyRevision)
+	}
+	return reply, nil
+}
+
+// revisions reads as many as a page needs, without their policies.
+func (s *Server) revisions(ctx context.Context, scope policyScope, p page) ([]revision, error) {
+	var all []revision
+	for after := p.after; len(all) < p.limit(); {
+		limit := min(revisionsAtOnce, p.limit()-len(all))
+		rows, err := s.Store.ListObjects(ctx, scope.newestFirst(after, limit))
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			r, err := readRevision(row)
+			if err != nil {
+				return nil, err
+			}
+			r.Policy, r.object.Payload = nil, nil
+			all = append(all, r)
+		}
+		if len(rows) < limit {
+			break
+		}
+		last := position(rows[len(rows)-1])
+		after = &last
+	}
+	return all, nil
+}
