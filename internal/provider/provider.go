@@ -31,7 +31,7 @@ func (p *openshellProvider) Resources(context.Context) []func() resource.Resourc
 }
 
 func (p *openshellProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newSandboxDataSource, newGatewayDataSource}
+	return []func() datasource.DataSource{newSandboxDataSource, newGatewayDataSource, newPolicyDocumentDataSource}
 }
 
 // providerData is what Configure hands to every resource and data source.

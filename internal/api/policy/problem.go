@@ -38,6 +38,18 @@ func (p Problem) String() string {
 	return b.String() + p.Message
 }
 
+// Steps is the path step by step: a string for a key, an int for an index in a list.
+func (p Problem) Steps() []any {
+	steps := p.at.steps()
+	out := make([]any, len(steps))
+	for i, step := range steps {
+		if out[i] = step.index; step.keyed {
+			out[i] = step.name
+		}
+	}
+	return out
+}
+
 // Error lists everything that is wrong with a policy, in the order of the text, else in that of the paths' first
 // appearance.
 type Error struct {
