@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
@@ -22,6 +24,10 @@ func TestSandboxDataSource(t *testing.T) {
 		r.Labels = map[string]string{"team": "a", "openshell-iac/managed-by": "terraform"}
 		r.Spec.Environment = map[string]string{"SECRET": "environment-canary"}
 		r.Spec.Command = []string{"sleep", "1"}
+		r.Spec.Template = &openshellv1.SandboxTemplate{RuntimeClassName: "gvisor", UserNamespaces: proto.Bool(true), Resources: &structpb.Struct{
+			Fields: map[string]*structpb.Value{"limits": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"cpu": structpb.NewStringValue("2")}})},
+		}}
+		r.Spec.ResourceRequirements = &openshellv1.ResourceRequirements{Gpu: &openshellv1.GpuResourceRequirements{}}
 	}))
 	id := sb.GetMetadata().GetId()
 	is := func(attribute string, check knownvalue.Check) statecheck.StateCheck {
@@ -36,6 +42,9 @@ func TestSandboxDataSource(t *testing.T) {
 			is("labels", knownvalue.MapExact(map[string]knownvalue.Check{"team": text("a")})), is("annotations", knownvalue.Null()),
 			is("command", knownvalue.ListExact([]knownvalue.Check{text("sleep"), text("1")})), is("tty", knownvalue.Bool(false)),
 			is("restart_policy", text("never")), is("image", knownvalue.NotNull()), is("created_time", knownvalue.NotNull()), is("exit_code", knownvalue.Null()),
+			is("resources", knownvalue.ObjectExact(map[string]knownvalue.Check{"cpu": text("2"), "memory": knownvalue.Null()})),
+			is("gpu", knownvalue.ObjectExact(map[string]knownvalue.Check{"count": knownvalue.Null()})), is("workload_template", knownvalue.Null()),
+			is("runtime_class_name", text("gvisor")), is("user_namespaces", knownvalue.Bool(true)),
 			is("resource_version", knownvalue.NotNull()), is("conditions", knownvalue.NotNull()),
 		}},
 		resource.TestStep{Config: config(fmt.Sprintf("id = %q", id)), PlanOnly: true},

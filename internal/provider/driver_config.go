@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"google.golang.org/protobuf/proto"
@@ -71,28 +70,5 @@ func (jsonObject) ValidateString(_ context.Context, req validator.StringRequest,
 	}
 	if _, err := parseObject(req.ConfigValue.ValueString()); err != nil {
 		resp.Diagnostics.AddAttributeError(req.Path, "The JSON is not valid", fmt.Sprintf("%s must be the text of a JSON object: %v. jsonencode() makes one from an object.", req.Path, err))
-	}
-}
-
-// keepEqualJSON keeps the state's text while the new one means the same, and replaces when it does not.
-type keepEqualJSON struct{}
-
-func (keepEqualJSON) Description(context.Context) string {
-	return "A change of meaning replaces the sandbox; other text for the same is kept as it was."
-}
-
-func (m keepEqualJSON) MarkdownDescription(ctx context.Context) string { return m.Description(ctx) }
-
-func (keepEqualJSON) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
-	if req.State.Raw.IsNull() || req.Plan.Raw.IsNull() || req.PlanValue.Equal(req.StateValue) {
-		return
-	}
-	if !sameObject(req.StateValue, req.PlanValue) {
-		resp.RequiresReplace = true
-		return
-	}
-	// Terraform lets a provider keep the state's value only in place of another value, not in place of nothing.
-	if !req.StateValue.IsNull() && !req.PlanValue.IsNull() {
-		resp.PlanValue = req.StateValue
 	}
 }

@@ -25,6 +25,8 @@ func str(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
 
 func boolean(b bool) tftypes.Value { return tftypes.NewValue(tftypes.Bool, b) }
 
+func number(n int64) tftypes.Value { return tftypes.NewValue(tftypes.Number, n) }
+
 var unknownText = tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
 
 func textMap(m map[string]string) tftypes.Value {

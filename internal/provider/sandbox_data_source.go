@@ -30,23 +30,28 @@ func (d *sandboxDataSource) Configure(_ context.Context, req datasource.Configur
 }
 
 type sandboxDataModel struct {
-	Name            types.String     `tfsdk:"name"`
-	Workspace       types.String     `tfsdk:"workspace"`
-	ID              types.String     `tfsdk:"id"`
-	WorkspaceID     types.String     `tfsdk:"workspace_id"`
-	Image           types.String     `tfsdk:"image"`
-	Command         types.List       `tfsdk:"command"`
-	TTY             types.Bool       `tfsdk:"tty"`
-	Labels          types.Map        `tfsdk:"labels"`
-	Annotations     types.Map        `tfsdk:"annotations"`
-	LogLevel        types.String     `tfsdk:"log_level"`
-	DriverConfig    types.String     `tfsdk:"driver_config"`
-	RestartPolicy   types.String     `tfsdk:"restart_policy"`
-	Phase           types.String     `tfsdk:"phase"`
-	CreatedTime     types.String     `tfsdk:"created_time"`
-	ExitCode        types.Int64      `tfsdk:"exit_code"`
-	ResourceVersion types.Int64      `tfsdk:"resource_version"`
-	Conditions      []conditionModel `tfsdk:"conditions"`
+	Name             types.String     `tfsdk:"name"`
+	Workspace        types.String     `tfsdk:"workspace"`
+	ID               types.String     `tfsdk:"id"`
+	WorkspaceID      types.String     `tfsdk:"workspace_id"`
+	Image            types.String     `tfsdk:"image"`
+	Command          types.List       `tfsdk:"command"`
+	TTY              types.Bool       `tfsdk:"tty"`
+	Labels           types.Map        `tfsdk:"labels"`
+	Annotations      types.Map        `tfsdk:"annotations"`
+	LogLevel         types.String     `tfsdk:"log_level"`
+	DriverConfig     types.String     `tfsdk:"driver_config"`
+	RestartPolicy    types.String     `tfsdk:"restart_policy"`
+	Resources        types.Object     `tfsdk:"resources"`
+	GPU              types.Object     `tfsdk:"gpu"`
+	RuntimeClassName types.String     `tfsdk:"runtime_class_name"`
+	UserNamespaces   types.Bool       `tfsdk:"user_namespaces"`
+	WorkloadTemplate types.String     `tfsdk:"workload_template"`
+	Phase            types.String     `tfsdk:"phase"`
+	CreatedTime      types.String     `tfsdk:"created_time"`
+	ExitCode         types.Int64      `tfsdk:"exit_code"`
+	ResourceVersion  types.Int64      `tfsdk:"resource_version"`
+	Conditions       []conditionModel `tfsdk:"conditions"`
 }
 
 type conditionModel struct {
@@ -81,9 +86,25 @@ func (d *sandboxDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"log_level":      text("Log level inside the sandbox. Null if none was set."),
 			"driver_config":  text("Settings for the gateway's compute driver, as the text of a JSON object. Null if there are none."),
 			"restart_policy": text("When the main process is started again after it ended: `never`, `on_failure` or `always`."),
-			"phase":          text("Phase: `provisioning`, `ready`, `error`, `deleting`, `unknown`, `stopping`, `stopped`, `starting` or `completed`."),
-			"created_time":   text("When the sandbox was created, in UTC, as RFC 3339 text."),
-			"exit_code":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Exit code of the main process, 128+n for signal n. Null until it ended."},
+			"resources": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "Limits of what the sandbox may use. Null if there are none.",
+				Attributes: map[string]schema.Attribute{
+					"cpu":    text("CPU time as a Kubernetes quantity. Null if it is not limited."),
+					"memory": text("Memory as a Kubernetes quantity. Null if it is not limited."),
+				},
+			},
+			"gpu": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "GPUs that were asked for. Null if none were.",
+				Attributes: map[string]schema.Attribute{
+					"count": schema.Int64Attribute{Computed: true, MarkdownDescription: "Number of GPUs. Null if it was left to the compute driver."},
+				},
+			},
+			"runtime_class_name": text("Runtime class of the sandbox's pod. Null if none was set."),
+			"user_namespaces":    schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the sandbox runs in a user namespace of its own. Null if that was left to the gateway."},
+			"workload_template":  text("Name of the workload template that the sandbox was made from. Null if it was not made from one."),
+			"phase":              text("Phase: `provisioning`, `ready`, `error`, `deleting`, `unknown`, `stopping`, `stopped`, `starting` or `completed`."),
+			"created_time":       text("When the sandbox was created, in UTC, as RFC 3339 text."),
+			"exit_code":          schema.Int64Attribute{Computed: true, MarkdownDescription: "Exit code of the main process, 128+n for signal n. Null until it ended."},
 			"resource_version": schema.Int64Attribute{
 				Computed: true, MarkdownDescription: "Version of the sandbox: every write, the gateway's own included, raises it.",
 			},
@@ -138,6 +159,8 @@ func (m *sandboxDataModel) fill(ctx context.Context, c *client.Client, sb *opens
 	m.ID, m.Image, m.Command, m.TTY = from.ID, from.Image, from.Command, from.TTY
 	m.Labels, m.Annotations, m.LogLevel = from.Labels, from.Annotations, from.LogLevel
 	m.DriverConfig, m.RestartPolicy = from.DriverConfig, from.RestartPolicy
+	m.Resources, m.GPU, m.WorkloadTemplate = from.Resources, from.GPU, from.WorkloadTemplate
+	m.RuntimeClassName, m.UserNamespaces = from.RuntimeClassName, from.UserNamespaces
 	m.Phase, m.CreatedTime, m.ExitCode = from.Phase, from.CreatedTime, from.ExitCode
 	m.ResourceVersion = types.Int64Value(int64(sb.GetMetadata().GetResourceVersion())) //nolint:gosec // counts from 1
 	m.Conditions = []conditionModel{}

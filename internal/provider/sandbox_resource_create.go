@@ -14,6 +14,7 @@ import (
 
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
@@ -118,16 +119,30 @@ func goalOf(waitFor types.String) (goal client.Goal, wait bool) {
 func (m sandboxModel) request() *openshellv1.CreateSandboxRequest {
 	return &openshellv1.CreateSandboxRequest{
 		Spec: m.spec(), Name: m.Name.ValueString(), Labels: texts(m.Labels), Annotations: texts(m.Annotations),
-		WorkspaceScope: &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: m.Workspace.ValueString()}},
+		WorkloadTemplate: m.WorkloadTemplate.ValueString(),
+		WorkspaceScope:   &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: m.Workspace.ValueString()}},
 	}
 }
+
+// Parts of an invented name.
+const (
+	defaultNamePrefix = "sandbox-"
+	fewestRandom      = 6
+	mostRandom        = 8
+	maxNamePrefix     = rules.MaxName - fewestRandom
+)
 
 // inventName names the sandbox if the user did not, and returns how to find another name; nil if the user did.
 func (m *sandboxModel) inventName() func() string {
 	if !m.Name.IsUnknown() {
 		return nil
 	}
-	invent := func() string { return "sandbox-" + strings.ToLower(rand.Text()[:8]) }
+	prefix := defaultNamePrefix
+	if m.NamePrefix.ValueString() != "" {
+		prefix = m.NamePrefix.ValueString()
+	}
+	length := min(mostRandom, rules.MaxName-len(prefix))
+	invent := func() string { return prefix + strings.ToLower(rand.Text()[:length]) }
 	m.Name = types.StringValue(invent())
 	return invent
 }

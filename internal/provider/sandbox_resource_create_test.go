@@ -53,19 +53,28 @@ func TestCreateInventsAName(t *testing.T) {
 	if _, planned := s.plan(t.Context(), nil, values{}); planned["name"].IsKnown() {
 		t.Errorf("planned name %v", planned["name"])
 	}
-	var first atomic.Value
+	var first atomic.Value // the name tried first, which a stranger takes
 	g.Intercept(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if r, ok := req.(*openshellv1.CreateSandboxRequest); ok && first.CompareAndSwap(nil, r.GetName()) {
+		if r, ok := req.(*openshellv1.CreateSandboxRequest); ok && first.CompareAndSwap("", r.GetName()) {
 			g.MustCreate(t, r.GetName())
 		}
 		return handle(ctx, req)
 	})
-	state := s.created(values{})
-	if name := state.text("name"); !regexp.MustCompile(`^sandbox-[a-z0-9]{8}$`).MatchString(name) || name == first.Load() {
-		t.Errorf("name %q, first %q", name, first.Load())
-	}
-	if _, ok := g.Get(t, state.text("name")); !ok {
-		t.Error("the state names a sandbox that is not there")
+	for prefix, shape := range map[string]string{
+		"": "^sandbox-[a-z0-9]{8}$", "a": "^a[a-z0-9]{8}$", "team-a-agent-": "^team-a-agent-[a-z0-9]{6}$",
+	} {
+		first.Store("")
+		config := values{}
+		if prefix != "" {
+			config["name_prefix"] = str(prefix)
+		}
+		state := s.created(config)
+		if name := state.text("name"); !regexp.MustCompile(shape).MatchString(name) || name == first.Load() {
+			t.Errorf("name %q, first %q", name, first.Load())
+		}
+		if _, ok := g.Get(t, state.text("name")); !ok {
+			t.Error("the state names a sandbox that is not there")
+		}
 	}
 }
 

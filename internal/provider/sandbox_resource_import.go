@@ -58,6 +58,7 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 	m.WorkspaceID = textOrNull(workspace.GetMetadata().GetId())
+	m.leaveToTemplate()
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
 }
@@ -97,28 +98,43 @@ func (r *sandboxResource) importRef(ctx context.Context, req resource.ImportStat
 	return ref
 }
 
+// leaveToTemplate takes out what a workload template decided, which a configuration that names the template does not say.
+func (m *sandboxModel) leaveToTemplate() {
+	if m.WorkloadTemplate.IsNull() {
+		return
+	}
+	m.Environment = types.MapNull(types.StringType)
+	m.Resources, m.GPU = types.ObjectNull(resourcesType), types.ObjectNull(gpuType)
+	m.LogLevel, m.DriverConfig, m.RuntimeClassName, m.UserNamespaces = types.StringNull(), types.StringNull(), types.StringNull(), types.BoolNull()
+}
+
 // imported is the whole state of a sandbox that Terraform did not make.
 func imported(ref client.Ref, sb *openshellv1.Sandbox) (sandboxModel, error) {
 	spec := sb.GetSpec()
 	driverConfig, err := objectText(spec.GetTemplate().GetDriverConfig())
 	timeoutTypes := map[string]attr.Type{"create": types.StringType, "read": types.StringType, "update": types.StringType, "delete": types.StringType}
 	m := sandboxModel{
-		ID:            types.StringValue(client.IDOf(sb)),
-		Name:          types.StringValue(ref.Name),
-		Workspace:     types.StringValue(ref.Workspace),
-		Image:         textOrNull(spec.GetTemplate().GetImage()),
-		Command:       textList(spec.GetCommand()),
-		TTY:           types.BoolValue(spec.GetTty()),
-		Environment:   userMap(spec.GetEnvironment()),
-		Labels:        userMap(sb.GetMetadata().GetLabels()),
-		Annotations:   userMap(sb.GetMetadata().GetAnnotations()),
-		LogLevel:      textOrNull(spec.GetLogLevel()),
-		DriverConfig:  driverConfig,
-		RestartPolicy: restartPolicy(sb),
-		Running:       types.BoolNull(),
-		WaitFor:       types.StringValue(waitReady),
-		Timeouts:      timeouts.Value{Object: types.ObjectNull(timeoutTypes)},
-		CreatedTime:   createdTime(sb),
+		ID:               types.StringValue(client.IDOf(sb)),
+		Name:             types.StringValue(ref.Name),
+		Workspace:        types.StringValue(ref.Workspace),
+		Image:            textOrNull(spec.GetTemplate().GetImage()),
+		Command:          textList(spec.GetCommand()),
+		TTY:              types.BoolValue(spec.GetTty()),
+		Environment:      userMap(spec.GetEnvironment()),
+		Labels:           userMap(sb.GetMetadata().GetLabels()),
+		Annotations:      userMap(sb.GetMetadata().GetAnnotations()),
+		LogLevel:         textOrNull(spec.GetLogLevel()),
+		DriverConfig:     driverConfig,
+		RestartPolicy:    restartPolicy(sb),
+		Resources:        resourcesFrom(sb),
+		GPU:              gpuFrom(sb),
+		RuntimeClassName: textOrNull(spec.GetTemplate().GetRuntimeClassName()),
+		UserNamespaces:   types.BoolPointerValue(spec.GetTemplate().UserNamespaces),
+		WorkloadTemplate: textOrNull(sb.GetCreatedFromWorkloadTemplate().GetName()),
+		Running:          types.BoolNull(),
+		WaitFor:          types.StringValue(waitReady),
+		Timeouts:         timeouts.Value{Object: types.ObjectNull(timeoutTypes)},
+		CreatedTime:      createdTime(sb),
 	}
 	m.observe(sb)
 	return m, err

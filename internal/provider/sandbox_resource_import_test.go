@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
@@ -17,7 +19,14 @@ func rich(r *openshellv1.CreateSandboxRequest) {
 	r.Spec = &openshellv1.SandboxSpec{
 		LogLevel: "debug", Environment: map[string]string{"A": "b"}, Command: []string{"sleep", "1"},
 		RestartPolicy: openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
-		Template:      &openshellv1.SandboxTemplate{Image: "example.com/a:1", DriverConfig: gatewaytest.DriverConfig(map[string]any{"ready_after": "10ms"})},
+		Template: &openshellv1.SandboxTemplate{
+			Image: "example.com/a:1", DriverConfig: gatewaytest.DriverConfig(map[string]any{"ready_after": "10ms"}),
+			RuntimeClassName: "gvisor", UserNamespaces: proto.Bool(false),
+			Resources: &structpb.Struct{Fields: map[string]*structpb.Value{
+				"limits": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"cpu": structpb.NewNumberValue(0.5), "memory": structpb.NewStringValue("1Gi")}}),
+			}},
+		},
+		ResourceRequirements: &openshellv1.ResourceRequirements{Gpu: &openshellv1.GpuResourceRequirements{Count: proto.Uint32(2)}},
 	}
 }
 
@@ -31,7 +40,9 @@ func TestImport(t *testing.T) {
 	config := values{
 		"name": str("web"), "image": str("example.com/a:1"), "command": textsOf("sleep", "1"), "environment": textMap(map[string]string{"A": "b"}),
 		"labels": textMap(map[string]string{"team": "a"}), "annotations": textMap(map[string]string{"note": "x"}), "log_level": str("debug"),
-		"restart_policy": str("always"), "driver_config": str(` { "simulated" : { "ready_after" : "10ms" } } `),
+		"restart_policy": str("always"), "driver_config": str(` { "simulated" : { "ready_after" : "10ms" } } `), "runtime_class_name": str("gvisor"), "user_namespaces": boolean(false),
+		"resources": full(object(t, s.sandboxType.AttributeTypes["resources"]), values{"cpu": str("500m"), "memory": str("1024Mi")}),
+		"gpu":       full(object(t, s.sandboxType.AttributeTypes["gpu"]), values{"count": number(2)}),
 	}
 	for name, form := range map[string]struct {
 		id       string
@@ -74,7 +85,7 @@ func TestImportMinimal(t *testing.T) {
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
-	for _, attribute := range []string{"command", "environment", "labels", "annotations", "log_level", "driver_config", "exit_code"} {
+	for _, attribute := range []string{"command", "environment", "labels", "annotations", "log_level", "driver_config", "exit_code", "resources", "gpu", "runtime_class_name", "user_namespaces", "workload_template", "name_prefix"} {
 		if !state[attribute].IsNull() {
 			t.Errorf("%s is %v", attribute, state[attribute])
 		}

@@ -2,14 +2,12 @@ package provider
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
@@ -17,25 +15,31 @@ import (
 
 // sandboxModel is a sandbox in the state, the plan or the configuration.
 type sandboxModel struct {
-	ID            types.String   `tfsdk:"id"`
-	WorkspaceID   types.String   `tfsdk:"workspace_id"`
-	Name          types.String   `tfsdk:"name"`
-	Workspace     types.String   `tfsdk:"workspace"`
-	Image         types.String   `tfsdk:"image"`
-	Command       types.List     `tfsdk:"command"`
-	TTY           types.Bool     `tfsdk:"tty"`
-	Environment   types.Map      `tfsdk:"environment"`
-	Labels        types.Map      `tfsdk:"labels"`
-	Annotations   types.Map      `tfsdk:"annotations"`
-	LogLevel      types.String   `tfsdk:"log_level"`
-	DriverConfig  types.String   `tfsdk:"driver_config"`
-	RestartPolicy types.String   `tfsdk:"restart_policy"`
-	Running       types.Bool     `tfsdk:"running"`
-	WaitFor       types.String   `tfsdk:"wait_for"`
-	Timeouts      timeouts.Value `tfsdk:"timeouts"`
-	Phase         types.String   `tfsdk:"phase"`
-	CreatedTime   types.String   `tfsdk:"created_time"`
-	ExitCode      types.Int64    `tfsdk:"exit_code"`
+	ID               types.String   `tfsdk:"id"`
+	WorkspaceID      types.String   `tfsdk:"workspace_id"`
+	Name             types.String   `tfsdk:"name"`
+	NamePrefix       types.String   `tfsdk:"name_prefix"`
+	Workspace        types.String   `tfsdk:"workspace"`
+	Image            types.String   `tfsdk:"image"`
+	Command          types.List     `tfsdk:"command"`
+	TTY              types.Bool     `tfsdk:"tty"`
+	Environment      types.Map      `tfsdk:"environment"`
+	Labels           types.Map      `tfsdk:"labels"`
+	Annotations      types.Map      `tfsdk:"annotations"`
+	LogLevel         types.String   `tfsdk:"log_level"`
+	DriverConfig     types.String   `tfsdk:"driver_config"`
+	RestartPolicy    types.String   `tfsdk:"restart_policy"`
+	Resources        types.Object   `tfsdk:"resources"`
+	GPU              types.Object   `tfsdk:"gpu"`
+	RuntimeClassName types.String   `tfsdk:"runtime_class_name"`
+	UserNamespaces   types.Bool     `tfsdk:"user_namespaces"`
+	WorkloadTemplate types.String   `tfsdk:"workload_template"`
+	Running          types.Bool     `tfsdk:"running"`
+	WaitFor          types.String   `tfsdk:"wait_for"`
+	Timeouts         timeouts.Value `tfsdk:"timeouts"`
+	Phase            types.String   `tfsdk:"phase"`
+	CreatedTime      types.String   `tfsdk:"created_time"`
+	ExitCode         types.Int64    `tfsdk:"exit_code"`
 }
 
 // Default time limits of the operations.
@@ -51,8 +55,6 @@ const (
 	ownPrefix     = "openshell-iac/"
 	gatewayPrefix = "internal.openshell.ai/"
 )
-
-const restartPrefix = "SANDBOX_RESTART_POLICY_"
 
 // ref is what the state remembers of the sandbox.
 func (m sandboxModel) ref() client.Ref {
@@ -71,37 +73,6 @@ func (m sandboxModel) withSecrets(ctx context.Context) context.Context {
 		secrets = append(secrets, value)
 	}
 	return client.WithSecrets(ctx, secrets...)
-}
-
-// spec is what the gateway is asked for. Values that are not known are left out.
-func (m sandboxModel) spec() *openshellv1.SandboxSpec {
-	spec := &openshellv1.SandboxSpec{
-		LogLevel:      m.LogLevel.ValueString(),
-		Environment:   texts(m.Environment),
-		Tty:           m.TTY.ValueBool(),
-		RestartPolicy: openshellv1.SandboxRestartPolicy(openshellv1.SandboxRestartPolicy_value[restartPrefix+strings.ToUpper(m.RestartPolicy.ValueString())]),
-	}
-	for _, element := range m.Command.Elements() {
-		argument, _ := element.(types.String)
-		spec.Command = append(spec.Command, argument.ValueString())
-	}
-	driverConfig := m.driverConfig()
-	if image := m.Image.ValueString(); image != "" || driverConfig != nil {
-		spec.Template = &openshellv1.SandboxTemplate{Image: image, DriverConfig: driverConfig}
-	}
-	return spec
-}
-
-// driverConfig is nil when there is none, or none that is valid: a validator reports that.
-func (m sandboxModel) driverConfig() *structpb.Struct {
-	if m.DriverConfig.ValueString() == "" {
-		return nil
-	}
-	object, err := parseObject(m.DriverConfig.ValueString())
-	if err != nil {
-		return nil
-	}
-	return object
 }
 
 // adopt fills in what a new sandbox was given by the gateway; what the plan says stays. Nothing unknown is left.
@@ -139,26 +110,6 @@ func (m *sandboxModel) observe(sb *openshellv1.Sandbox) {
 	default:
 		m.Running = types.BoolValue(true)
 	}
-}
-
-// restartPolicies are the values of restart_policy.
-func restartPolicies() []string {
-	var names []string
-	for number, name := range openshellv1.SandboxRestartPolicy_name {
-		if number != 0 {
-			names = append(names, strings.ToLower(strings.TrimPrefix(name, restartPrefix)))
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func restartPolicy(sb *openshellv1.Sandbox) types.String {
-	policy := sb.GetSpec().GetRestartPolicy()
-	if policy == openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_UNSPECIFIED {
-		return types.StringNull()
-	}
-	return types.StringValue(strings.ToLower(strings.TrimPrefix(policy.String(), restartPrefix)))
 }
 
 func createdTime(sb *openshellv1.Sandbox) types.String {

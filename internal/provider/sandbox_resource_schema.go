@@ -2,14 +2,17 @@ package provider
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/boolplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -40,7 +43,11 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			},
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: serverFilled(), Validators: []validator.String{objectName{}},
-				MarkdownDescription: "Name of the sandbox, unique in its workspace: 1 to 19 characters of `a-z`, `0-9` and single hyphens between them. Left out, a free name is invented when the sandbox is created. A name that is taken is an error: an existing sandbox is never adopted." + replaces,
+				MarkdownDescription: "Name of the sandbox, unique in its workspace: 1 to 19 characters of `a-z`, `0-9` and single hyphens between them. Left out, a free name is invented when the sandbox is created, with `name_prefix` at its beginning. A name that is taken is an error: an existing sandbox is never adopted." + replaces,
+			},
+			"name_prefix": schema.StringAttribute{
+				Optional: true, PlanModifiers: []planmodifier.String{replaceBetween()}, Validators: []validator.String{namePrefix{}},
+				MarkdownDescription: "Beginning of the name that is invented when `name` is left out, up to 13 characters; 6 to 8 random ones follow. Lets `create_before_destroy` work. Changing it to another value replaces the sandbox; adding or removing it does not.",
 			},
 			"workspace": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: serverFilled(), Validators: []validator.String{objectName{}},
@@ -76,13 +83,43 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				MarkdownDescription: "Log level inside the sandbox, up to 32 bytes, such as `debug`." + replaces,
 			},
 			"driver_config": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{jsonObject{}}, PlanModifiers: []planmodifier.String{keepEqualJSON{}},
+				Optional: true, Validators: []validator.String{jsonObject{}}, PlanModifiers: []planmodifier.String{keepEqual{sameObject}},
 				MarkdownDescription: "Settings for the gateway's compute driver, as the text of a JSON object with a block for each driver; `jsonencode` makes one. Text that means the same is no change." + replaces,
 			},
 			"restart_policy": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: serverFilled(),
 				Validators:          []validator.String{stringvalidator.OneOf(restartPolicies()...)},
 				MarkdownDescription: "When the main process is started again after it ended: `never`, `on_failure` or `always`. Default: the gateway's, which is `never`." + replaces,
+			},
+			"resources": schema.SingleNestedAttribute{
+				Optional: true, PlanModifiers: []planmodifier.Object{replaceWhole()},
+				MarkdownDescription: "Limits of what the sandbox may use. Another way of writing the same amount is no change." + replaces,
+				Attributes: map[string]schema.Attribute{
+					"cpu":    amount("CPU time as a Kubernetes quantity, such as `500m` or `2` (processors)."),
+					"memory": amount("Memory as a Kubernetes quantity, such as `512Mi` or `2Gi`."),
+				},
+			},
+			"gpu": schema.SingleNestedAttribute{
+				Optional: true, PlanModifiers: []planmodifier.Object{objectplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Asks for GPUs; `{}` leaves their number to the gateway's compute driver. Left out, the sandbox gets none." + replaces,
+				Attributes: map[string]schema.Attribute{
+					"count": schema.Int64Attribute{
+						Optional: true, Validators: []validator.Int64{int64validator.Between(1, math.MaxUint32)},
+						MarkdownDescription: "Number of GPUs, at least 1.",
+					},
+				},
+			},
+			"runtime_class_name": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{notEmpty{}}, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Runtime class of the sandbox's pod, for compute drivers on Kubernetes, up to 1024 bytes. Default: the gateway's." + replaces,
+			},
+			"user_namespaces": schema.BoolAttribute{
+				Optional: true, PlanModifiers: []planmodifier.Bool{boolplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Whether the sandbox runs in a user namespace of its own, for compute drivers that can do that. Default: the gateway's." + replaces,
+			},
+			"workload_template": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{objectName{}}, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Name of a workload template in the same workspace, which decides image, environment, resources, GPUs and driver settings when the sandbox is created; what becomes of the template later does not matter. Excludes `image`, `environment`, `environment_wo`, `log_level`, `resources`, `gpu`, `runtime_class_name`, `user_namespaces` and `driver_config`." + replaces,
 			},
 			"running": schema.BoolAttribute{
 				Optional:            true,
@@ -107,6 +144,14 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				MarkdownDescription: "Exit code of the main process as last read, 128+n for signal n. Null until it ended.",
 			},
 		},
+	}
+}
+
+// amount is a limit of resources.
+func amount(description string) schema.Attribute {
+	return schema.StringAttribute{
+		Optional: true, Validators: []validator.String{quantity{}}, PlanModifiers: []planmodifier.String{keepEqual{sameQuantity}},
+		MarkdownDescription: description,
 	}
 }
 

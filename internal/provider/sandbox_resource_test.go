@@ -35,6 +35,7 @@ var everything = map[string]string{
 	"environment": `{ TOKEN = "environment-canary", EMPTY = "" }`, "labels": `{ team = "a", empty = "" }`,
 	"annotations": `{ "example.com/note" = "any text\nat all" }`, "log_level": `"debug"`, "restart_policy": `"on_failure"`,
 	"driver_config": `jsonencode({ simulated = { ready_after = "10ms" } })`,
+	"resources":     `{ cpu = "500m", memory = "512Mi" }`, "gpu": `{ count = 2 }`, "runtime_class_name": `"gvisor"`, "user_namespaces": `true`,
 }
 
 // arguments renders arguments, with changes; an empty value leaves one out.
@@ -62,6 +63,8 @@ func TestSandboxMinimal(t *testing.T) {
 			known("image", text("nvcr.io/nvidia/base/ubuntu:24.04")), known("tty", knownvalue.Bool(true)), known("restart_policy", text("never")),
 			known("command", knownvalue.Null()), known("environment", knownvalue.Null()), known("labels", knownvalue.Null()), known("annotations", knownvalue.Null()),
 			known("log_level", knownvalue.Null()), known("driver_config", knownvalue.Null()), known("running", knownvalue.Null()),
+			known("resources", knownvalue.Null()), known("gpu", knownvalue.Null()), known("runtime_class_name", knownvalue.Null()),
+			known("user_namespaces", knownvalue.Null()), known("workload_template", knownvalue.Null()), known("name_prefix", knownvalue.Null()),
 			known("wait_for", text("ready")), known("phase", text("ready")), known("exit_code", knownvalue.Null()),
 			known("created_time", knownvalue.NotNull()),
 		},
@@ -93,9 +96,11 @@ func TestSandboxEverything(t *testing.T) {
 			PreConfig: func() {
 				sb, _ := g.Get(t, "web")
 				spec, meta := sb.GetSpec(), sb.GetMetadata()
+				limits, _ := spec.GetTemplate().GetResources().AsMap()["limits"].(map[string]any)
 				if spec.GetTemplate().GetImage() != "example.com/agent:1" || !slices.Equal(spec.GetCommand(), []string{"sleep", "infinity"}) || !spec.GetTty() ||
 					!maps.Equal(spec.GetEnvironment(), map[string]string{"TOKEN": "environment-canary", "EMPTY": ""}) || spec.GetLogLevel() != "debug" ||
-					spec.GetRestartPolicy().String() != "SANDBOX_RESTART_POLICY_ON_FAILURE" ||
+					spec.GetTemplate().GetRuntimeClassName() != "gvisor" || !spec.GetTemplate().GetUserNamespaces() || spec.GetResourceRequirements().GetGpu().GetCount() != 2 ||
+					!maps.Equal(limits, map[string]any{"cpu": "500m", "memory": "512Mi"}) || spec.GetRestartPolicy().String() != "SANDBOX_RESTART_POLICY_ON_FAILURE" ||
 					spec.GetTemplate().GetDriverConfig().GetFields()["simulated"].GetStructValue().GetFields()["ready_after"].GetStringValue() != "10ms" {
 					t.Errorf("spec %v", spec)
 				}
@@ -155,12 +160,17 @@ func TestSandboxReplaces(t *testing.T) {
 		"name": `"renamed"`, "image": `"example.com/agent:2"`, "command": `["sleep", "1"]`, "tty": `false`,
 		"environment": `{ TOKEN = "another", EMPTY = "" }`, "labels": `{ team = "b", empty = "" }`, "annotations": `{ "example.com/note" = "another" }`,
 		"log_level": `"info"`, "restart_policy": `"always"`, "driver_config": `jsonencode({ simulated = { ready_after = "11ms" } })`,
+		"resources": `{ cpu = "501m", memory = "512Mi" }`, "gpu": `{ count = 3 }`, "runtime_class_name": `"kata"`, "user_namespaces": `false`,
 	} {
 		changes[argument] = change{everything, map[string]string{argument: value}, plancheck.ResourceActionReplace}
 	}
-	for _, argument := range []string{"environment", "labels", "annotations", "command", "log_level", "driver_config"} {
+	for _, argument := range []string{"environment", "labels", "annotations", "command", "log_level", "driver_config", "resources", "gpu", "runtime_class_name", "user_namespaces"} {
 		changes[argument+" removed"] = change{everything, map[string]string{argument: ""}, plancheck.ResourceActionReplace}
 	}
+	changes["resources.memory removed"] = change{everything, map[string]string{"resources": `{ cpu = "500m" }`}, plancheck.ResourceActionReplace}
+	changes["gpu.count removed"] = change{everything, map[string]string{"gpu": `{}`}, plancheck.ResourceActionReplace}
+	changes["gpu = {} added"] = change{map[string]string{"tty": `true`}, map[string]string{"gpu": `{}`}, plancheck.ResourceActionReplace}
+	changes["resources added"] = change{map[string]string{"tty": `true`}, map[string]string{"resources": `{ memory = "1Gi" }`}, plancheck.ResourceActionReplace}
 	apply(t, gatewaytest.Start(t), compare.ValuesDiffer(), changes)
 }
 
@@ -169,16 +179,18 @@ func TestSandboxQuietChanges(t *testing.T) {
 	t.Parallel()
 	none := map[string]string{}
 	config := map[string]string{"driver_config": `"{\"simulated\":{\"ready_after\":\"10ms\"}}"`}
-	empty := map[string]string{"labels": `{}`, "annotations": `{}`, "environment": `{}`, "command": `[]`}
+	empty := map[string]string{"labels": `{}`, "annotations": `{}`, "environment": `{}`, "command": `[]`, "resources": `{}`}
 	apply(t, gatewaytest.Start(t), compare.ValuesSame(), map[string]change{
 		"wait_for":       {none, map[string]string{"wait_for": `"none"`}, plancheck.ResourceActionUpdate},
 		"timeouts":       {none, map[string]string{"timeouts": `{ delete = "1m" }`}, plancheck.ResourceActionUpdate},
 		"empty for null": {none, empty, plancheck.ResourceActionUpdate},
-		"null for empty": {empty, map[string]string{"labels": "", "annotations": "", "environment": "", "command": ""}, plancheck.ResourceActionUpdate},
+		"null for empty": {empty, map[string]string{"labels": "", "annotations": "", "environment": "", "command": "", "resources": ""}, plancheck.ResourceActionUpdate},
 		"other text, same JSON": {config, map[string]string{
 			"driver_config": "<<-EOT\n  { \"simulated\" : { \"ready_after\" : \"10ms\" } }\n  EOT",
 		}, plancheck.ResourceActionNoop},
-		"empty object for null": {none, map[string]string{"driver_config": `"{}"`}, plancheck.ResourceActionUpdate},
+		"empty object for null":    {none, map[string]string{"driver_config": `"{}"`}, plancheck.ResourceActionUpdate},
+		"other text, same amounts": {everything, map[string]string{"resources": `{ cpu = 0.5, memory = "0.5Gi" }`}, plancheck.ResourceActionNoop},
+		"name_prefix added":        {none, map[string]string{"name": "", "name_prefix": `"other-"`}, plancheck.ResourceActionUpdate},
 		"defaults spelled out": {none, map[string]string{
 			"image": `"nvcr.io/nvidia/base/ubuntu:24.04"`, "restart_policy": `"never"`, "tty": `true`, "workspace": `"default"`,
 		}, plancheck.ResourceActionNoop},

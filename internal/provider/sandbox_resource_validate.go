@@ -28,6 +28,7 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 		resp.Diagnostics.AddAttributeError(wirePath(v.Field), "The value is not valid", fmt.Sprintf("%s %s.", wirePath(v.Field), v.Problem))
 	}
 	m.validateMaps(&resp.Diagnostics)
+	m.validateChoices(&resp.Diagnostics)
 	if m.TTY.Equal(types.BoolValue(false)) && !m.Command.IsUnknown() && len(m.Command.Elements()) == 0 {
 		resp.Diagnostics.AddAttributeError(path.Root("tty"), "A sandbox without a command always has a terminal",
 			"tty = false needs a command: without one the gateway sets tty to true. Leave tty out, or give a command.")
@@ -37,6 +38,27 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 			"running = false and wait_for = \"completed\" contradict each other: leave one of them out.")
 	}
 }
+
+// validateChoices refuses attributes that exclude each other.
+func (m sandboxModel) validateChoices(diags *diag.Diagnostics) {
+	if given(m.Name) && given(m.NamePrefix) {
+		diags.AddAttributeError(path.Root("name_prefix"), "The sandbox has a name", "name_prefix is the beginning of a name that is invented, so it has no effect beside name. Leave one of them out.")
+	}
+	if !given(m.WorkloadTemplate) {
+		return
+	}
+	for name, set := range map[string]bool{
+		"image": given(m.Image), "log_level": given(m.LogLevel), "driver_config": given(m.DriverConfig), "environment": len(m.Environment.Elements()) > 0,
+		"resources": !isEmpty(m.Resources), "gpu": given(m.GPU), "runtime_class_name": given(m.RuntimeClassName), "user_namespaces": given(m.UserNamespaces),
+	} {
+		if set {
+			diags.AddAttributeError(path.Root(name), "The workload template decides this", fmt.Sprintf("%s cannot be given beside workload_template, which decides it. Leave one of them out.", name))
+		}
+	}
+}
+
+// given tells that a configuration has a value. One that is not known yet may turn out to be null.
+func given(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
 // violations checks each part of the spec by itself, so that all are found.
 func (m sandboxModel) violations() []*rules.Violation {
@@ -52,6 +74,7 @@ func (m sandboxModel) violations() []*rules.Violation {
 		{Command: spec.GetCommand()},
 		{Environment: spec.GetEnvironment()},
 		{Template: &openshellv1.SandboxTemplate{Image: spec.GetTemplate().GetImage()}},
+		{Template: &openshellv1.SandboxTemplate{RuntimeClassName: spec.GetTemplate().GetRuntimeClassName()}},
 		{Template: &openshellv1.SandboxTemplate{DriverConfig: spec.GetTemplate().GetDriverConfig()}},
 	} {
 		if v := rules.Spec("spec", part); v != nil {
@@ -95,12 +118,16 @@ func wirePath(field string) path.Path {
 	name = strings.TrimPrefix(name, "template.")
 	name, key := cutKey(name)
 	switch name {
-	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "restart_policy", "tty":
+	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "restart_policy", "runtime_class_name", "tty", "user_namespaces", "workload_template":
 	case "workspace_scope":
 		return path.Root("workspace")
+	case "resource_requirements.gpu.count":
+		return path.Root("gpu").AtName("count")
 	default:
-		if strings.HasPrefix(name, "driver_config") {
-			return path.Root("driver_config")
+		for _, whole := range []string{"driver_config", "resources"} {
+			if strings.HasPrefix(name, whole) {
+				return path.Root(whole)
+			}
 		}
 		return path.Empty()
 	}

@@ -44,6 +44,42 @@ func (objectName) ValidateString(_ context.Context, req validator.StringRequest,
 	}
 }
 
+// namePrefix checks the beginning of a name that is invented.
+type namePrefix struct{}
+
+func (namePrefix) Description(context.Context) string {
+	return fmt.Sprintf("must have 1 to %d characters of a-z, 0-9 and single hyphens, the first of them no hyphen", maxNamePrefix)
+}
+
+func (v namePrefix) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (v namePrefix) ValidateString(ctx context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	if prefix := req.ConfigValue.ValueString(); prefix == "" || len(prefix) > maxNamePrefix || rules.Name(prefix+"a") != "" {
+		resp.Diagnostics.AddAttributeError(req.Path, "The beginning of a name is not valid", fmt.Sprintf("%s %s. Choose another one.", req.Path, v.Description(ctx)))
+	}
+}
+
+// quantity checks an amount of CPU or memory.
+type quantity struct{}
+
+func (quantity) Description(context.Context) string {
+	return "must be a Kubernetes quantity above zero, such as 500m, 2 or 512Mi"
+}
+
+func (v quantity) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (quantity) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	if problem := rules.Quantity(req.ConfigValue.ValueString()); problem != "" {
+		resp.Diagnostics.AddAttributeError(req.Path, "The amount is not valid", fmt.Sprintf("%s %s.", req.Path, problem))
+	}
+}
+
 // positiveDuration checks a duration such as 30s.
 type positiveDuration struct{}
 

@@ -8,6 +8,11 @@ resource "openshell_sandbox" "agent" {
     LOG_FORMAT = "json"
   }
 
+  resources = {
+    cpu    = "500m"
+    memory = "512Mi"
+  }
+
   labels = {
     team = "research"
   }
