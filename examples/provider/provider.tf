@@ -6,13 +6,7 @@ terraform {
   }
 }
 
+# A gateway that the openshell command line of this machine knows.
 provider "openshell" {
-  endpoint  = "https://gateway.example.com:17670"
-  workspace = "default"
-
-  # The token is better given as OPENSHELL_TOKEN than written here.
-
-  tls = {
-    ca_cert_file = "${path.module}/gateway-ca.pem"
-  }
+  gateway = "prod"
 }

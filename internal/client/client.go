@@ -10,6 +10,9 @@ package client
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
@@ -40,15 +43,17 @@ const (
 type Client struct {
 	endpoint       endpoint
 	requestTimeout time.Duration
-	secrets        []string
+	headers        []string    // names and values in turn
+	tokens         tokenSource // nil: none is sent
+	secrets        secrets
+	handshakes     handshakes
 	conn           *grpc.ClientConn
 	openshell      openshellv1.OpenShellClient
 	conditional    conditionalv1.ConditionalSandboxesClient
 	health         healthv1.HealthClient
 	readOptions    []grpc.CallOption
 
-	versionGate chan struct{} // holds one token while the version is looked up
-	versionOK   bool          // guarded by versionGate
+	version, access *once
 }
 
 // New checks the configuration and prepares a connection, without using the network. Errors are of type [*ConfigError].
@@ -57,8 +62,18 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkToken(cfg.Token, e); err != nil {
+	if err := checkSecrecy(cfg, e); err != nil {
 		return nil, err
+	}
+	c := &Client{endpoint: e, requestTimeout: cfg.RequestTimeout, version: newOnce(), access: newOnce()}
+	if c.headers, err = headerPairs(cfg.Headers); err != nil {
+		return nil, err
+	}
+	c.secrets.add(slices.Collect(maps.Values(cfg.Headers))...)
+	if cfg.Credentials != nil {
+		if c.tokens, err = cfg.Credentials.source(); err != nil {
+			return nil, err
+		}
 	}
 	transport := insecure.NewCredentials()
 	if e.tls {
@@ -66,18 +81,17 @@ func New(cfg Config) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		transport = credentials.NewTLS(tlsConfig)
+		transport = watched{TransportCredentials: credentials.NewTLS(tlsConfig), handshakes: &c.handshakes}
 	} else if !cfg.TLS.isZero() {
 		return nil, &ConfigError{Attribute: "tls", Problem: "it has no effect with a plaintext endpoint; use https:// or leave it out"}
 	}
-	c := &Client{endpoint: e, requestTimeout: cfg.RequestTimeout, versionGate: make(chan struct{}, 1)}
 	if c.requestTimeout <= 0 {
 		c.requestTimeout = DefaultRequestTimeout
 	}
 	c.readOptions = []grpc.CallOption{
 		retry.WithMax(readAttempts),
 		retry.WithPerRetryTimeout(c.requestTimeout),
-		retry.WithRetriable(passing),
+		retry.WithRetriable(func(err error) bool { return passing(err) && c.handshakes.problem() == nil }),
 		retry.WithBackoff(retry.BackoffExponentialWithJitterBounded(200*time.Millisecond, 0.1, 3*time.Second)),
 	}
 	options := []grpc.DialOption{
@@ -91,11 +105,7 @@ func New(cfg Config) (*Client, error) {
 		}),
 		// A create can block for minutes; without pings a connection that died meanwhile would go unnoticed.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
-		grpc.WithChainUnaryInterceptor(c.scrubErrors, retry.UnaryClientInterceptor(), observe(cfg.OnCall)),
-	}
-	if cfg.Token != "" {
-		c.secrets = append(c.secrets, cfg.Token)
-		options = append(options, grpc.WithPerRPCCredentials(bearer(cfg.Token)))
+		grpc.WithChainUnaryInterceptor(c.authenticate, c.scrubErrors, retry.UnaryClientInterceptor(), observe(cfg.OnCall)),
 	}
 	c.conn, err = grpc.NewClient("dns:///"+e.hostPort, append(options, cfg.DialOptions...)...)
 	if err != nil {
@@ -115,17 +125,8 @@ func (c *Client) Endpoint() string { return c.endpoint.url }
 
 type (
 	rpc[Req, Rep any]  func(context.Context, Req, ...grpc.CallOption) (Rep, error)
-	bearer             string
 	unaryClientAttempt = grpc.UnaryClientInterceptor
 )
-
-// GetRequestMetadata implements credentials.PerRPCCredentials.
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + string(b)}, nil
-}
-
-// RequireTransportSecurity implements credentials.PerRPCCredentials. Plaintext was judged by checkToken.
-func (b bearer) RequireTransportSecurity() bool { return false }
 
 // read makes a call that changes nothing and is therefore repeated on passing trouble.
 func read[Req, Rep any](ctx context.Context, c *Client, name string, call rpc[Req, Rep], req Req) (Rep, error) {
@@ -143,7 +144,7 @@ func readAnyVersion[Req, Rep any](ctx context.Context, c *Client, name string, c
 
 // change makes a call that changes something: one attempt, bounded by timeout unless that is 0.
 func change[Req, Rep any](ctx context.Context, c *Client, name string, timeout time.Duration, call rpc[Req, Rep], req Req) (Rep, error) {
-	if err := c.checkVersion(ctx); err != nil {
+	if err := c.checkAccess(ctx); err != nil {
 		var none Rep
 		return none, err
 	}
@@ -160,7 +161,14 @@ func (c *Client) fail(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &CallError{Call: name, Endpoint: c.endpoint.url, err: apierr.From(err)}
+	if unmade, ok := errors.AsType[*CredentialError](err); ok {
+		return unmade
+	}
+	failure := &CallError{Call: name, Endpoint: c.endpoint.url, err: apierr.From(err)}
+	if failure.Code() == codes.Unavailable {
+		failure.handshake = c.handshakes.problem()
+	}
+	return failure
 }
 
 // observe reports every attempt, innermost of all interceptors.

@@ -86,7 +86,7 @@ func codesOf(attempts []Attempt) []codes.Code {
 
 func TestTokenIsSent(t *testing.T) {
 	f := newFake()
-	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", Token: canary}, func(ctx context.Context, c *Client) {
+	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", Credentials: Token(canary)}, func(ctx context.Context, c *Client) {
 		if _, err := c.Workspace(ctx, "default"); err != nil {
 			t.Error(err)
 		}
@@ -150,7 +150,7 @@ func TestErrorsAreScrubbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFake()
-	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", Token: canary}, func(ctx context.Context, c *Client) {
+	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", Credentials: Token(canary)}, func(ctx context.Context, c *Client) {
 		ctx = WithSecrets(WithSecrets(ctx, env), quoted, "on", "")
 		for _, refusal := range []error{st.Err(), status.Error(codes.Internal, st.Message())} {
 			f.hooks["GetSandbox"] = func(*fake, int, any) error { return refusal }

@@ -19,9 +19,11 @@ const DefaultRequestTimeout = 30 * time.Second
 type Config struct {
 	// Endpoint is the URL of the gateway; http:// is plaintext, https:// is TLS. Without a port it is the scheme's.
 	Endpoint string
-	// Token is sent as a bearer token with every call; empty sends none. It is refused in plaintext to any host but
-	// this one.
-	Token string
+	// Credentials say where the bearer token of every call comes from; nil sends none. They and Headers are refused in
+	// plaintext to any host but this one.
+	Credentials Credentials
+	// Headers are sent with every call, by name, for a proxy in front of the gateway. The values count as secrets.
+	Headers map[string]string
 	// TLS applies to https:// only.
 	TLS TLS
 	// RequestTimeout bounds one attempt of a call; 0 means DefaultRequestTimeout. Creating and stopping a sandbox wait
@@ -47,6 +49,8 @@ type ConfigError struct {
 	// Attribute is the setting's name, such as endpoint or tls.ca_cert_file.
 	Attribute string
 	Problem   string
+	// Remedy is what to do; empty if the problem says it all.
+	Remedy string
 }
 
 func (e *ConfigError) Error() string { return e.Attribute + ": " + e.Problem }
@@ -90,26 +94,33 @@ func parseEndpoint(raw string) (endpoint, error) {
 	return endpoint{url: raw, hostPort: net.JoinHostPort(u.Hostname(), port), host: u.Hostname(), tls: u.Scheme == "https"}, nil
 }
 
-// loopback tells whether what is sent to the endpoint stays on this machine.
-func (e endpoint) loopback() bool {
-	if e.host == "localhost" || strings.HasSuffix(e.host, ".localhost") {
+// keepsSecrets tells whether what is sent to the endpoint cannot be read on the way.
+func (e endpoint) keepsSecrets() bool { return e.tls || isLoopback(e.host) }
+
+// isLoopback tells whether what is sent to a host stays on this machine.
+func isLoopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	addr, err := netip.ParseAddr(e.host)
+	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-func checkToken(token string, e endpoint) error {
-	if token == "" {
+// checkSecrecy refuses to send a secret in plaintext over a network.
+func checkSecrecy(cfg Config, e endpoint) error {
+	attribute := ""
+	switch {
+	case e.keepsSecrets():
+		return nil
+	case cfg.Credentials != nil:
+		attribute = cfg.Credentials.attribute()
+	case len(cfg.Headers) > 0:
+		attribute = "headers"
+	default:
 		return nil
 	}
-	for _, r := range token {
-		if r <= ' ' || r > '~' {
-			return &ConfigError{Attribute: "token", Problem: "it contains blanks, line ends or other characters that no token has; a token read from a file often ends in a newline, which trimspace() removes"}
-		}
+	return &ConfigError{
+		Attribute: attribute, Problem: "secrets would be sent unencrypted to " + e.host + ", where anybody on the way can read them",
+		Remedy: "use an https:// endpoint; http:// takes credentials only for this machine itself",
 	}
-	if !e.tls && !e.loopback() {
-		return &ConfigError{Attribute: "token", Problem: "it would be sent unencrypted to " + e.host + ", where anybody on the way can read it; use an https:// endpoint (http:// takes a token only for this machine itself)"}
-	}
-	return nil
 }

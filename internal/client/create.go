@@ -195,9 +195,3 @@ func isNameTaken(err error) bool {
 	_, ok := errors.AsType[*NameTakenError](err)
 	return ok
 }
-
-// sentNothing tells that the call was not made because the gateway did not even answer Health.
-func sentNothing(err error) bool {
-	call, ok := errors.AsType[*CallError](err)
-	return ok && call.Call == "Health"
-}

@@ -81,7 +81,7 @@ const (
 
 // attempt makes the guarded delete once. It carries no request_id, which would forbid repeating it.
 func (d *deletion) attempt(ctx context.Context) (step, error) {
-	if err := d.c.checkVersion(ctx); err != nil {
+	if err := d.c.checkAccess(ctx); err != nil {
 		return repeat, d.judge(ctx, err)
 	}
 	reply, err := change(ctx, d.c, "ConditionalSandboxes/DeleteSandbox", d.c.requestTimeout, d.c.conditional.DeleteSandbox, &conditionalv1.ConditionalDeleteSandboxRequest{

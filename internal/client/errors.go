@@ -19,6 +19,8 @@ type CallError struct {
 	Call     string
 	Endpoint string
 	err      error
+	// handshake is why TLS with the gateway failed last, if the call was not answered.
+	handshake error
 }
 
 func (e *CallError) Error() string {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -22,24 +23,58 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 // checkVersion refuses a 0.0.x gateway before it gets to misread a request (upstream-contract 7). It asks once a
 // connection; Health needs no credential on any gateway, so a refusal means that this is none.
 func (c *Client) checkVersion(ctx context.Context) error {
+	return c.once(ctx, c.version, func() error {
+		version, err := c.Version(ctx)
+		if err == nil && strings.HasPrefix(strings.TrimPrefix(version, "v"), "0.0.") {
+			return &UnsupportedGatewayError{Endpoint: c.endpoint.url, Version: version}
+		}
+		return err
+	})
+}
+
+// checkAccess makes sure before the first change of a connection that the gateway can be reached and takes the
+// credentials, so that trouble with them is found while nothing has been done yet. GetCurrentUser asks for no role or
+// scope; a gateway that answers it with anything but UNAUTHENTICATED knows the caller.
+func (c *Client) checkAccess(ctx context.Context) error {
+	if err := c.checkVersion(ctx); err != nil {
+		return err
+	}
+	return c.once(ctx, c.access, func() error {
+		_, err := c.CurrentUser(ctx)
+		if isCallError(err) && !passing(err) && status.Code(err) != codes.Unauthenticated {
+			return nil
+		}
+		return err
+	})
+}
+
+// sentNothing tells that a change was not sent because checkAccess failed.
+func sentNothing(err error) bool {
+	call, ok := errors.AsType[*CallError](err)
+	return ok && (call.Call == "Health" || call.Call == "GetCurrentUser")
+}
+
+// once is something to be done until it has succeeded, by one caller at a time.
+type once struct {
+	turn chan struct{} // holds the caller whose turn it is
+	done bool          // guarded by turn
+}
+
+func newOnce() *once { return &once{turn: make(chan struct{}, 1)} }
+
+func (c *Client) once(ctx context.Context, o *once, do func() error) error {
 	select {
-	case c.versionGate <- struct{}{}:
-		defer func() { <-c.versionGate }()
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
 	case <-ctx.Done():
 		return c.fail("Health", status.FromContextError(ctx.Err()).Err())
 	}
-	if c.versionOK {
+	if o.done {
 		return nil
 	}
-	version, err := c.Version(ctx)
-	if err != nil {
-		return err
-	}
-	if strings.HasPrefix(strings.TrimPrefix(version, "v"), "0.0.") {
-		return &UnsupportedGatewayError{Endpoint: c.endpoint.url, Version: version}
-	}
-	c.versionOK = true
-	return nil
+	err := do()
+	o.done = err == nil
+	return err
 }
 
 // CurrentUser asks the gateway who the caller is.

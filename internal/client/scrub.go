@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -21,7 +22,7 @@ const (
 
 type secretsKey struct{}
 
-// WithSecrets makes calls under the context keep the values out of error texts, besides the client's own token.
+// WithSecrets makes calls under the context keep the values out of error texts, besides the client's own tokens and headers.
 func WithSecrets(ctx context.Context, values ...string) context.Context {
 	have, _ := ctx.Value(secretsKey{}).([]string)
 	return context.WithValue(ctx, secretsKey{}, append(slices.Clone(have), values...))
@@ -30,7 +31,29 @@ func WithSecrets(ctx context.Context, values ...string) context.Context {
 // Scrub removes the secrets known to the client and the context from text that a gateway wrote.
 func (c *Client) Scrub(ctx context.Context, text string) string {
 	fromContext, _ := ctx.Value(secretsKey{}).([]string)
-	return scrub(text, append(slices.Clone(c.secrets), fromContext...))
+	return scrub(text, append(c.secrets.all(), fromContext...))
+}
+
+// secrets are the values that a client has sent to prove who it is. The zero value is empty.
+type secrets struct {
+	mu     sync.Mutex
+	values []string
+}
+
+func (s *secrets) add(values ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, value := range values {
+		if !slices.Contains(s.values, value) {
+			s.values = append(s.values, value)
+		}
+	}
+}
+
+func (s *secrets) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.values)
 }
 
 func scrub(text string, secrets []string) string {

@@ -25,7 +25,7 @@ func TestTLSConnection(t *testing.T) {
 		"files":                            {values{"ca_cert_file": str(files.CACert), "client_cert_file": str(files.ClientCert), "client_key_file": str(files.ClientKey)}, there},
 		"texts":                            {values{"ca_cert_pem": str(read(files.CACert)), "client_cert_pem": str(read(files.ClientCert)), "client_key_pem": str(read(files.ClientKey))}, there},
 		"not verified, with a certificate": {values{"insecure_skip_verify": boolean(true), "client_cert_file": str(files.ClientCert), "client_key_file": str(files.ClientKey)}, there},
-		"another name":                     {values{"ca_cert_file": str(files.CACert), "server_name": str("elsewhere.example.com"), "client_cert_file": str(files.ClientCert), "client_key_file": str(files.ClientKey)}, []string{"UNAVAILABLE", g.Endpoint(), "tls settings"}},
+		"another name":                     {values{"ca_cert_file": str(files.CACert), "server_name": str("elsewhere.example.com"), "client_cert_file": str(files.ClientCert), "client_key_file": str(files.ClientKey)}, []string{"UNAVAILABLE", g.Endpoint(), "tls.server_name"}},
 		"no client certificate":            {values{"ca_cert_file": str(files.CACert)}, []string{"UNAUTHENTICATED", "client certificate"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
 
-// report is the one shape of every message about a sandbox: what happened, to which sandbox, what the state is now, and
+// report is the one shape of every message: what happened, to which sandbox if it is about one, what the state is now, and
 // what to do.
 type report struct {
 	title string
@@ -39,11 +39,13 @@ const stateRm = "forget it with \"terraform state rm ADDRESS\" (the address stan
 
 func (r report) detail() string {
 	lines := []string{r.what, ""}
-	where := fmt.Sprintf("Sandbox: name %q in workspace %q", r.ref.Name, r.ref.Workspace)
-	if r.ref.ID != "" {
-		where += ", id " + r.ref.ID
+	if r.ref != (client.Ref{}) {
+		where := fmt.Sprintf("Sandbox: name %q in workspace %q", r.ref.Name, r.ref.Workspace)
+		if r.ref.ID != "" {
+			where += ", id " + r.ref.ID
+		}
+		lines = append(lines, where+".")
 	}
-	lines = append(lines, where+".")
 	if r.state != "" {
 		lines = append(lines, "Terraform's state: "+r.state)
 	}
@@ -56,6 +58,25 @@ func (r report) asError(diags *diag.Diagnostics) {
 		return
 	}
 	diags.AddError(r.title, r.detail())
+}
+
+// configFault is an argument of the provider that cannot be used. source says where its value comes from, unless that is the
+// argument itself.
+func configFault(attribute, source, problem, remedy string) report {
+	at := path.Empty()
+	for _, step := range strings.Split(attribute, ".") {
+		at = at.AtName(step)
+	}
+	if source != "" {
+		source = " (" + source + ")"
+	}
+	if remedy == "" {
+		remedy = "correct it"
+	}
+	return report{
+		title: "The provider's " + attribute + " cannot be used", what: fmt.Sprintf("%s%s: %s.", attribute, source, problem),
+		state: "kept as it was; nothing was sent to a gateway.", todo: remedy + ".", at: at,
+	}
 }
 
 func (r report) asWarning(diags *diag.Diagnostics) { diags.AddWarning(r.title, r.detail()) }
@@ -109,6 +130,12 @@ func advice(err error, timeout string) string {
 	if _, ok := errors.AsType[*client.FailedError](err); ok {
 		return "look at the reason above, the sandbox's image and command, and the gateway's log. Then apply again."
 	}
+	if unmade, ok := errors.AsType[*client.CredentialError](err); ok {
+		if unmade.Remedy == "" {
+			return "run this again."
+		}
+		return unmade.Remedy + "."
+	}
 	if call, ok := errors.AsType[*client.CallError](err); ok {
 		return callAdvice(call)
 	}
@@ -116,9 +143,12 @@ func advice(err error, timeout string) string {
 }
 
 func callAdvice(call *client.CallError) string {
+	if remedy := call.TLSRemedy(); remedy != "" {
+		return remedy + " Then run this again."
+	}
 	switch call.Code() {
 	case codes.Unauthenticated:
-		return "give the provider valid credentials: token (or " + envToken + "), or the client certificate in tls. A token may have expired."
+		return "give the provider credentials that this gateway takes: token, token_file or oidc, the client certificate in tls, or the name of a gateway that the openshell command line is logged in to. A token may have expired, or be for another audience."
 	case codes.PermissionDenied:
 		return "give the caller access to the workspace and the scopes sandbox:read and sandbox:write (and workspace:read)."
 	case codes.Unavailable, codes.DeadlineExceeded:

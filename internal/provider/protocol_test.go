@@ -65,7 +65,7 @@ func object(t *testing.T, ty tftypes.Type) tftypes.Object {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	for _, variable := range []string{envEndpoint, envWorkspace, envToken, envInsecure} {
+	for _, variable := range []string{envEndpoint, envGateway, envWorkspace, envToken, envTokenFile, envClientSecret, envInsecure} {
 		if _, ok := lookup(variable); ok {
 			t.Setenv(variable, "")
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
 
-var _ provider.Provider = (*openshellProvider)(nil)
+var _ provider.ProviderWithValidateConfig = (*openshellProvider)(nil)
 
 type openshellProvider struct{ version string }
 

@@ -2,34 +2,30 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
 
-// Environment variables that stand in for attributes that are not set.
-const (
-	envEndpoint  = "OPENSHELL_GATEWAY_ENDPOINT"
-	envWorkspace = "OPENSHELL_WORKSPACE"
-	envToken     = "OPENSHELL_TOKEN"
-	envInsecure  = "OPENSHELL_GATEWAY_INSECURE"
+const defaultWorkspace = "default"
 
-	defaultWorkspace = "default"
-)
+// ValidateConfig finds arguments that exclude each other.
+func (p *openshellProvider) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
+	var cfg providerModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &cfg)...)
+	if !resp.Diagnostics.HasError() {
+		cfg.checkExclusive(&resp.Diagnostics)
+	}
+}
 
 // Configure checks the configuration and prepares the connection; nothing is sent before a resource needs it. A value
 // that is not known yet stays unknown: no default, no variable and no guess takes its place.
@@ -39,130 +35,94 @@ func (p *openshellProvider) Configure(ctx context.Context, req provider.Configur
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	s := &settings{}
 	data := &providerData{
-		unknown:                  unknownSettings(cfg),
+		unknown:                  cfg.unknown(),
 		allowUnconditionalDelete: cfg.AllowUnconditionalDelete.ValueBool(),
 		mismatchIsError:          cfg.OnIdentityMismatch.ValueString() == mismatchError,
 	}
 	resp.ResourceData, resp.DataSourceData = data, data
+	s := &settings{cfg: cfg, diags: &resp.Diagnostics, origins: map[string]origin{}}
 	if !cfg.Workspace.IsUnknown() {
-		data.workspace = s.text(cfg.Workspace, "workspace", envWorkspace)
-		if data.workspace == "" {
-			data.workspace = defaultWorkspace
-		}
-		if problem := rules.Name(data.workspace); problem != "" {
-			s.report(&resp.Diagnostics, &client.ConfigError{Attribute: "workspace", Problem: "the name " + problem})
-		}
+		data.workspace = s.workspace()
 	}
+	cfg.checkExclusive(&resp.Diagnostics)
 	if len(data.unknown) > 0 || resp.Diagnostics.HasError() {
 		return
 	}
-	clientConfig := s.clientConfig(ctx, cfg, &resp.Diagnostics)
-	clientConfig.UserAgent = fmt.Sprintf("terraform-provider-openshell/%s terraform/%s", p.version, req.TerraformVersion)
-	clientConfig.OnCall = logCall
+	clientConfig := s.clientConfig(ctx)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	clientConfig.UserAgent = fmt.Sprintf("terraform-provider-openshell/%s terraform/%s", p.version, req.TerraformVersion)
+	clientConfig.OnCall = logCall
 	c, err := client.New(clientConfig)
 	if err != nil {
-		s.report(&resp.Diagnostics, err)
+		s.report(err)
 		return
 	}
 	data.client = c
 }
 
-// unknownSettings names the attributes without which nothing can be asked. Whether a delete may be unconditional matters
-// in an apply only, when everything is known.
-func unknownSettings(cfg providerModel) []string {
-	var unknown []string
-	for name, value := range map[string]interface{ IsUnknown() bool }{
-		"endpoint": cfg.Endpoint, "workspace": cfg.Workspace, "token": cfg.Token, "tls": cfg.TLS,
+// checkExclusive refuses arguments of which only one can hold. What is not known yet may turn out to be null.
+func (cfg providerModel) checkExclusive(diags *diag.Diagnostics) {
+	type argument struct {
+		name string
+		set  bool
+	}
+	set := func(name string, value attr.Value) argument {
+		return argument{name, !value.IsNull() && !value.IsUnknown()}
+	}
+	for _, group := range [][]argument{
+		{set("endpoint", cfg.Endpoint), set("gateway", cfg.Gateway), {"use_active_gateway", cfg.UseActiveGateway.ValueBool()}},
+		{set("token", cfg.Token), set("token_file", cfg.TokenFile), set("oidc", cfg.OIDC)},
+	} {
+		group = slices.DeleteFunc(group, func(a argument) bool { return !a.set })
+		if len(group) > 1 {
+			configFault(group[1].name, "", fmt.Sprintf("it excludes %s, which is set, too", group[0].name), "leave one of them out").asError(diags)
+		}
+	}
+}
+
+// unknown names the arguments without which nothing can be asked. Whether a delete may be unconditional matters in an apply
+// only, when everything is known.
+func (cfg providerModel) unknown() []string {
+	var names []string
+	for name, value := range map[string]attr.Value{
+		"endpoint": cfg.Endpoint, "gateway": cfg.Gateway, "use_active_gateway": cfg.UseActiveGateway, "workspace": cfg.Workspace,
+		"token": cfg.Token, "token_file": cfg.TokenFile, "oidc": cfg.OIDC, "headers": cfg.Headers, "tls": cfg.TLS,
 		"request_timeout": cfg.RequestTimeout, "on_identity_mismatch": cfg.OnIdentityMismatch,
 	} {
-		if value.IsUnknown() {
-			unknown = append(unknown, name)
-		}
+		names = append(names, unknownIn(name, value)...)
 	}
-	for name, value := range cfg.TLS.Attributes() {
-		if value.IsUnknown() {
-			unknown = append(unknown, "tls."+name)
-		}
-	}
-	slices.Sort(unknown)
-	return unknown
+	slices.Sort(names)
+	return names
 }
 
-// settings resolves attributes against environment variables and remembers which came from where.
-type settings struct {
-	fromEnv map[string]string
-}
-
-func (s *settings) text(value types.String, attribute, variable string) string {
-	if !value.IsNull() {
-		return value.ValueString()
-	}
-	text := strings.TrimSpace(os.Getenv(variable))
-	if text != "" {
-		if s.fromEnv == nil {
-			s.fromEnv = map[string]string{}
+// unknownIn names what is not known of an argument: itself, or arguments in it.
+func unknownIn(name string, value attr.Value) []string {
+	isUnknown := func(v attr.Value) bool { return v.IsUnknown() }
+	switch v := value.(type) {
+	case types.Object:
+		var names []string
+		for child, value := range v.Attributes() {
+			names = append(names, unknownIn(name+"."+child, value)...)
 		}
-		s.fromEnv[attribute] = variable
-	}
-	return text
-}
-
-func (s *settings) clientConfig(ctx context.Context, cfg providerModel, diags *diag.Diagnostics) client.Config {
-	out := client.Config{
-		Endpoint: s.text(cfg.Endpoint, "endpoint", envEndpoint),
-		Token:    s.text(cfg.Token, "token", envToken),
-	}
-	if out.Endpoint == "" {
-		diags.AddAttributeError(path.Root("endpoint"), "No gateway is configured",
-			"Set endpoint in the provider's configuration, or the environment variable "+envEndpoint+", to the URL of the gateway, such as https://gateway.example.com:17670.")
-	}
-	out.RequestTimeout, _ = time.ParseDuration(cfg.RequestTimeout.ValueString()) // validated; null is 0, the default
-	if !cfg.TLS.IsNull() {
-		var t tlsModel
-		diags.Append(cfg.TLS.As(ctx, &t, basetypes.ObjectAsOptions{})...)
-		out.TLS = client.TLS{
-			CACertFile: t.CACertFile.ValueString(), CACertPEM: t.CACertPEM.ValueString(),
-			ClientCertFile: t.ClientCertFile.ValueString(), ClientCertPEM: t.ClientCertPEM.ValueString(),
-			ClientKeyFile: t.ClientKeyFile.ValueString(), ClientKeyPEM: t.ClientKeyPEM.ValueString(),
-			InsecureSkipVerify: t.InsecureSkipVerify.ValueBool(), ServerName: t.ServerName.ValueString(),
+		if len(names) > 0 {
+			return names
 		}
-		if !t.InsecureSkipVerify.IsNull() {
-			return out
+	case types.List:
+		if slices.ContainsFunc(v.Elements(), isUnknown) {
+			return []string{name}
+		}
+	case types.Map:
+		if slices.ContainsFunc(slices.Collect(maps.Values(v.Elements())), isUnknown) {
+			return []string{name}
 		}
 	}
-	// The variable is about TLS in general; a plaintext endpoint has nothing to skip.
-	if raw := os.Getenv(envInsecure); raw != "" && strings.HasPrefix(out.Endpoint, "https:") {
-		insecure, err := strconv.ParseBool(raw)
-		if err != nil {
-			diags.AddAttributeError(path.Root("tls").AtName("insecure_skip_verify"), "The environment variable "+envInsecure+" cannot be used",
-				"It must be true or false (or 1 or 0). Correct it, unset it, or set tls.insecure_skip_verify in the provider's configuration.")
-		}
-		out.TLS.InsecureSkipVerify = insecure
+	if value.IsUnknown() {
+		return []string{name}
 	}
-	return out
-}
-
-// report turns a setting that cannot work into an error on its attribute.
-func (s *settings) report(diags *diag.Diagnostics, err error) {
-	problem, ok := errors.AsType[*client.ConfigError](err)
-	if !ok {
-		diags.AddError("The provider cannot be configured", err.Error())
-		return
-	}
-	at := path.Empty()
-	for _, step := range strings.Split(problem.Attribute, ".") {
-		at = at.AtName(step)
-	}
-	source := ""
-	if variable, ok := s.fromEnv[problem.Attribute]; ok {
-		source = " (its value comes from the environment variable " + variable + ")"
-	}
-	diags.AddAttributeError(at, "The provider's "+problem.Attribute+" cannot be used", fmt.Sprintf("%s%s: %s.", problem.Attribute, source, problem.Problem))
+	return nil
 }
 
 func logCall(ctx context.Context, a client.Attempt) {
@@ -188,9 +148,12 @@ func (d *providerData) connection(diags *diag.Diagnostics) *client.Client {
 		if d != nil && len(d.unknown) > 0 {
 			unknown = d.unknown
 		}
-		diags.AddError("The provider's configuration is not known yet",
-			"The gateway must be asked now, but the provider's "+strings.Join(unknown, ", ")+" will be known only after an apply, so nothing was sent and the state is kept.\n\n"+
-				"What to do: apply what the value comes from first (-target=ADDRESS), or plan with -refresh=false, or set the value from something that is known when planning.")
+		report{
+			title: "The provider's configuration is not known yet",
+			what:  "The gateway must be asked now, but the provider's " + strings.Join(unknown, ", ") + " will be known only after an apply, so nothing was sent.",
+			state: stateKept,
+			todo:  "apply what the value comes from first (-target=ADDRESS), or plan with -refresh=false, or set the value from something that is known when planning.",
+		}.asError(diags)
 		return nil
 	}
 	return d.client

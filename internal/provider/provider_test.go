@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, variable := range []string{"OPENSHELL_GATEWAY_ENDPOINT", "OPENSHELL_WORKSPACE", "OPENSHELL_TOKEN", "OPENSHELL_GATEWAY_INSECURE"} {
+	for _, variable := range []string{"OPENSHELL_GATEWAY_ENDPOINT", "OPENSHELL_GATEWAY", "OPENSHELL_WORKSPACE", "OPENSHELL_TOKEN", "OPENSHELL_TOKEN_FILE", "OPENSHELL_GATEWAY_INSECURE"} {
 		_ = os.Unsetenv(variable)
 	}
 	os.Exit(cli.Main(m))
