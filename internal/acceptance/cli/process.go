@@ -88,6 +88,9 @@ func (p *Process) WaitForOutput(ctx context.Context, text string) error {
 	}
 }
 
+// Done is closed once the command has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
 // Wait returns the result once the command has ended.
 func (p *Process) Wait() Result {
 	<-p.done
