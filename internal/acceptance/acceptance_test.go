@@ -293,7 +293,7 @@ func shown(edit func(*openshellv1.Sandbox)) grpc.UnaryServerInterceptor {
 		reply, err := handle(ctx, req)
 		if r, ok := reply.(*openshellv1.SandboxResponse); ok && err == nil && strings.HasSuffix(info.FullMethod, "/GetSandbox") {
 			r = proto.CloneOf(r)
-			edit(r.Sandbox)
+			edit(r.GetSandbox())
 			return r, nil
 		}
 		return reply, err
