@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -23,6 +25,7 @@ type flags struct {
 	Config      string     `help:"Configuration file (TOML); its keys are the names of the flags." env:"OPENSHELL_GATEWAY_CONFIG" placeholder:"FILE"`
 	BindAddress string     `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1" placeholder:"IP"`
 	Port        uint16     `help:"Port to listen on; 0 takes any that is free." env:"OPENSHELL_SERVER_PORT" default:"17670"`
+	ServerSANs  []string   `name:"server-san" help:"Names of the gateway. The first wildcard among them, such as *.apps.example.com, gives the domain of the URLs of services." env:"OPENSHELL_SERVER_SAN" placeholder:"NAME"`
 	HealthPort  uint16     `help:"Port of /healthz and /readyz, over HTTP; 0 serves neither." env:"OPENSHELL_HEALTH_PORT" default:"0"`
 	MetricsPort uint16     `help:"Port of /metrics for Prometheus, over HTTP; 0 does not serve it." env:"OPENSHELL_METRICS_PORT" default:"0"`
 	LogLevel    slog.Level `help:"Least level of log lines: debug, info, warn or error." env:"OPENSHELL_LOG_LEVEL" default:"info"`
@@ -111,7 +114,7 @@ func defaultDBURL() string {
 
 // check refuses flags that do not go together.
 func (f flags) check() error {
-	for _, check := range []func() error{f.checkListeners, f.checkAccess, f.checkOIDC} {
+	for _, check := range []func() error{f.checkListeners, f.checkNames, f.checkAccess, f.checkOIDC} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -129,6 +132,17 @@ func (f flags) checkListeners() error {
 		return fmt.Errorf("--health-port: %d is the --port already", f.HealthPort)
 	case f.MetricsPort != 0 && (f.MetricsPort == f.Port || f.MetricsPort == f.HealthPort):
 		return fmt.Errorf("--metrics-port: %d is the --port or the --health-port already", f.MetricsPort)
+	}
+	return nil
+}
+
+var wildcard = regexp.MustCompile(`^\*(\.[A-Za-z0-9-]+)+$`)
+
+func (f flags) checkNames() error {
+	for _, name := range f.ServerSANs {
+		if strings.HasPrefix(name, "*") && !wildcard.MatchString(name) {
+			return fmt.Errorf("--server-san: %q is no wildcard such as *.apps.example.com", name)
+		}
 	}
 	return nil
 }
@@ -179,6 +193,7 @@ func (f flags) config(log *slog.Logger) (gateway.Config, error) {
 	cfg := gateway.Config{
 		Version:             gateway.Version(version),
 		Access:              auth.Config{ClientCertificates: f.mtlsAuth(), OIDC: f.oidc()},
+		ServiceDomain:       f.serviceDomain(),
 		RequirePrecondition: f.RequirePrecondition,
 		WithoutConditional:  f.WithoutConditional,
 		Logger:              log,
@@ -222,6 +237,16 @@ func (f flags) tls(log *slog.Logger) (*tls.Config, error) {
 
 func (f flags) address() string {
 	return net.JoinHostPort(f.BindAddress, strconv.Itoa(int(f.Port)))
+}
+
+// serviceDomain is what a wildcard stands in front of; empty without one.
+func (f flags) serviceDomain() string {
+	for _, name := range f.ServerSANs {
+		if domain, found := strings.CutPrefix(strings.ToLower(name), "*."); found {
+			return domain
+		}
+	}
+	return ""
 }
 
 func (f flags) scheme() string {

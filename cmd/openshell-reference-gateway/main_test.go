@@ -180,6 +180,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--port":                   {"--port", "65536"},
 		"--log-level":              {"--log-level", "loud"},
+		"--server-san":             {"--disable-tls", "--server-san", "a.example.com,*."},
 		"unknown flag --nonsense":  {"--nonsense"},
 		"--bind-address":           {"--disable-tls", "--bind-address", "localhost"},
 		"loopback address":         {"--disable-tls", "--bind-address", "0.0.0.0"},

@@ -27,7 +27,7 @@ import (
 var concealing = []string{
 	"GetSandbox", "DeleteSandbox", "StopSandbox", "StartSandbox", "WatchSandbox",
 	"AttachSandboxProvider", "DetachSandboxProvider", "ListSandboxProviders", "GetSandboxProviderStatus",
-	"ExposeService", "GetService", "DeleteService", "CreateSshSession",
+	"ExposeService", "GetService", "ListServices", "DeleteService", "CreateSshSession",
 	"UpdateConfig", "UpdateSandboxConfig", "GetSandboxConfig", "GetSandboxPolicyStatus", "ListSandboxPolicies",
 }
 

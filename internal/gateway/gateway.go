@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -49,6 +50,8 @@ type Config struct {
 	RequirePrecondition bool
 	// WithoutConditional makes the gateway behave like a stock one: no conditional service, health or reflection.
 	WithoutConditional bool
+	// ServiceDomain is the domain of the URLs of services; empty means [server.DefaultServiceDomain].
+	ServiceDomain string
 	// Logger takes a line a call; nil means slog.Default().
 	Logger *slog.Logger
 	// UnaryInterceptor and StreamInterceptor, when set, are outermost: they see a call before anything else does, and
@@ -60,6 +63,7 @@ type Config struct {
 // Gateway serves the API until it is shut down.
 type Gateway struct {
 	grpc      *grpc.Server
+	server    *server.Server
 	health    *health.Server
 	lifecycle *lifecycle.Manager
 	telemetry *telemetry.Telemetry
@@ -115,16 +119,17 @@ func services(cfg Config) []*grpc.ServiceDesc {
 
 // register puts the services on the gRPC server. What a stock gateway does not have is left out on demand.
 func (g *Gateway) register(cfg Config) {
-	s := server.New(server.Config{
+	g.server = server.New(server.Config{
 		Store: cfg.Store, Driver: cfg.Driver, Lifecycle: g.lifecycle,
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
+		TLS: cfg.TLS != nil, ServiceDomain: cmp.Or(cfg.ServiceDomain, server.DefaultServiceDomain),
 	})
 	registrar := telemetry.Server{Server: g.grpc}
-	s.Register(registrar)
+	g.server.Register(registrar)
 	if cfg.WithoutConditional {
 		return
 	}
-	s.RegisterConditional(registrar)
+	g.server.RegisterConditional(registrar)
 	healthv1.RegisterHealthServer(registrar, g.health)
 	reflection.Register(registrar)
 	for _, service := range services(cfg) {
@@ -160,6 +165,7 @@ func options(cfg Config, gate *auth.Gate, observed *telemetry.Telemetry) []grpc.
 
 // Serve takes calls from a listener until Shutdown, which closes it.
 func (g *Gateway) Serve(listener net.Listener) error {
+	g.server.ListensOn(listener.Addr())
 	listener = netutil.LimitListener(listener, g.limits.Connections)
 	if err := g.grpc.Serve(listener); !errors.Is(err, grpc.ErrServerStopped) {
 		return err

@@ -79,7 +79,7 @@ func Command(field string, command []string) *Violation {
 	}
 	total := 0
 	for i, argument := range command {
-		at := fmt.Sprintf("%s[%d]", field, i)
+		at := at(field, i)
 		switch {
 		case i == 0 && argument == "":
 			return violation(at, "must not be empty")
@@ -95,6 +95,9 @@ func Command(field string, command []string) *Violation {
 	}
 	return nil
 }
+
+// at is the path of an element.
+func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
 func template(field string, t *openshellv1.SandboxTemplate) *Violation {
 	for _, s := range []struct{ name, value string }{

@@ -188,6 +188,30 @@ func TestWhoMayCall(t *testing.T) {
 			_, err := o.DeleteSandboxTemplate(ctx, &openshellv1.DeleteSandboxTemplateRequest{Name: "none", WorkspaceScope: scope})
 			return err
 		}, code: codes.NotFound, bob: denied, ann: denied},
+		"ExposeService": {call: func(ctx context.Context) error {
+			_, err := o.ExposeService(ctx, exposeRequest("none", "", 80))
+			return err
+		}, code: codes.NotFound, bob: hidden},
+		"GetService": {call: func(ctx context.Context) error {
+			_, err := o.GetService(ctx, &openshellv1.GetServiceRequest{Sandbox: "none", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden},
+		"ListServices": {call: func(ctx context.Context) error {
+			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{WorkspaceScope: scope})
+			return err
+		}, bob: denied},
+		"ListServices of a sandbox": {call: func(ctx context.Context) error {
+			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{Sandbox: "none", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden},
+		"ListServices, all workspaces": {call: func(ctx context.Context) error {
+			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{WorkspaceScope: allWorkspaces()})
+			return err
+		}, bob: denied, ann: denied, eve: denied},
+		"DeleteService": {call: func(ctx context.Context) error {
+			_, err := o.DeleteService(ctx, &openshellv1.DeleteServiceRequest{Sandbox: "none", WorkspaceScope: scope, AllowMissing: true})
+			return err
+		}, code: codes.NotFound, bob: hidden},
 		"AttachSandboxProvider": {call: func(ctx context.Context) error {
 			_, err := o.AttachSandboxProvider(ctx, &openshellv1.AttachSandboxProviderRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
 			return err

@@ -50,12 +50,7 @@ func checkProviderName(name string) error {
 
 // attach is what the plain and the conditional call have in common once the caller is let in.
 func (s *Server) attach(ctx context.Context, workspace string, req *openshellv1.AttachSandboxProviderRequest, p *store.Precondition) (*openshellv1.AttachSandboxProviderResponse, error) {
-	// A workspace that does not exist answers below, like a sandbox that does not.
-	w, err := s.Store.Workspace(ctx, workspace)
-	switch {
-	case err == nil && w.Terminating():
-		return nil, terminating(workspace)
-	case err != nil && !errors.Is(err, store.ErrWorkspaceNotFound):
+	if err := s.notTerminating(ctx, workspace); err != nil {
 		return nil, err
 	}
 	request, err := newRequest(ctx, workspace, req, p)
@@ -126,10 +121,7 @@ func (a *attachment) transact(ctx context.Context, s *Server) error {
 	}, func() (struct{}, error) { return struct{}{}, nil }, func(ctx context.Context, before store.Admitted) (struct{}, error) {
 		return struct{}{}, a.recall(ctx, s, before)
 	})
-	if errors.Is(err, store.ErrWorkspaceNotFound) {
-		return store.ErrNotFound
-	}
-	return inWorkspace(a.target.Workspace, err)
+	return concealed(a.target.Workspace, err)
 }
 
 // recall finds the sandbox, as it is now, and the receipt of a change that was made before.

@@ -68,16 +68,18 @@ func insertUpTo(limit int, tx store.Tx, wanted store.Object) (store.Object, erro
 
 // remove deletes an object, or finds it gone where that is allowed.
 func (s *Server) remove(ctx context.Context, r *store.Request, key store.Key, allowMissing bool) (openshellv1.DeletionOutcome, error) {
-	return mutateDeletion(ctx, s, r, func(tx store.Tx) (store.Outcome, error) {
-		o, err := tx.LockObject(key)
-		switch {
-		case errors.Is(err, store.ErrObjectNotFound) && allowMissing:
-			return store.OutcomeAbsent, nil
-		case err != nil:
-			return store.OutcomePending, err
-		}
-		return store.OutcomeCompleted, tx.DeleteObject(o)
-	})
+	return mutateDeletion(ctx, s, r, func(tx store.Tx) (store.Outcome, error) { return removeObject(tx, key, allowMissing) })
+}
+
+func removeObject(tx store.Tx, key store.Key, allowMissing bool) (store.Outcome, error) {
+	o, err := tx.LockObject(key)
+	switch {
+	case errors.Is(err, store.ErrObjectNotFound) && allowMissing:
+		return store.OutcomeAbsent, nil
+	case err != nil:
+		return store.OutcomePending, err
+	}
+	return store.OutcomeCompleted, tx.DeleteObject(o)
 }
 
 // subject is the object that an earlier call was about, as it is now.

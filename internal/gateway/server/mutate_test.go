@@ -126,6 +126,14 @@ var mutations = []struct {
 			Request:      &openshellv1.UpdateConfigRequest{Sandbox: "bare", Policy: reaching(), WorkspaceScope: gatewaytest.Default(), RequestId: r},
 		}, opts...)
 	}},
+	{"ExposeService", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		req := exposeRequest("bare", "api", either[uint32](other, 80, 81))
+		req.RequestId = r
+		return g.OpenShell().ExposeService(ctx, req, opts...)
+	}},
+	{"DeleteService", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		return g.OpenShell().DeleteService(ctx, &openshellv1.DeleteServiceRequest{Sandbox: "bare", Name: "api", WorkspaceScope: gatewaytest.Default(), AllowMissing: other, RequestId: r}, opts...)
+	}},
 	{"DeleteProvider", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
 		return g.OpenShell().DeleteProvider(ctx, &openshellv1.DeleteProviderRequest{Name: "unused", WorkspaceScope: gatewaytest.Default(), AllowMissing: other, RequestId: r}, opts...)
 	}},

@@ -46,15 +46,15 @@ func (s *Server) CreateSandbox(ctx context.Context, req *openshellv1.CreateSandb
 
 // create makes the sandbox once the caller is let in.
 func (s *Server) create(ctx context.Context, workspace string, req *openshellv1.CreateSandboxRequest, request *store.Request) (*openshellv1.SandboxResponse, error) {
-	if err := checkReferences(req); err != nil {
-		return nil, err
-	}
 	template, err := s.templateFor(ctx, workspace, req.GetWorkloadTemplate())
 	if err != nil {
 		return nil, err
 	}
 	draft := fillIn(req, template)
 	draft.Request = request
+	if err := addServices(&draft, req.GetServiceExposures()); err != nil {
+		return nil, err
+	}
 	if err := s.checkProviders(ctx, workspace, &draft); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,27 @@ func (s *Server) create(ctx context.Context, workspace string, req *openshellv1.
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil, status.Errorf(codes.AlreadyExists, "sandbox '%s' already exists", draft.Name)
 	}
-	return response(created, inWorkspace(workspace, err))
+	reply, err := response(created, inWorkspace(workspace, err))
+	if err != nil {
+		return nil, err
+	}
+	reply.ServiceUrls = map[string]string{}
+	for _, e := range req.GetServiceExposures() {
+		reply.ServiceUrls[e.GetService()] = s.serviceURL(workspace, created.Name, e.GetService())
+	}
+	return reply, nil
+}
+
+// addServices has services made with a draft.
+func addServices(draft *lifecycle.Draft, exposures []*openshellv1.SandboxServiceExposure) error {
+	for _, e := range exposures {
+		service, err := newService(draft.Name, e.GetService(), e)
+		if err != nil {
+			return err
+		}
+		draft.Children = append(draft.Children, service)
+	}
+	return nil
 }
 
 // checkCreate checks what a request says, whatever there is in the gateway.
@@ -96,6 +116,7 @@ func checkCreate(req *openshellv1.CreateSandboxRequest) error {
 	for _, v := range []*rules.Violation{
 		rules.Annotations("annotations", req.GetAnnotations()),
 		rules.Spec("spec", req.GetSpec()),
+		rules.Exposures("service_exposures", req.GetServiceExposures()),
 	} {
 		if v != nil {
 			return &apierr.InvalidArgument{Field: v.Field, Problem: v.Problem}
@@ -105,14 +126,6 @@ func checkCreate(req *openshellv1.CreateSandboxRequest) error {
 		if problem := rules.ProviderName(name); problem != "" {
 			return &apierr.InvalidArgument{Field: fmt.Sprintf("spec.providers[%d]", i), Problem: problem}
 		}
-	}
-	return nil
-}
-
-// checkReferences refuses what a request refers to and this gateway does not have.
-func checkReferences(req *openshellv1.CreateSandboxRequest) error {
-	if len(req.GetServiceExposures()) > 0 {
-		return status.Error(codes.Unimplemented, "this gateway does not expose services, so it cannot do so for a new sandbox")
 	}
 	return nil
 }

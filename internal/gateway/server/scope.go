@@ -68,6 +68,27 @@ func inWorkspace(workspace string, err error) error {
 	return err
 }
 
+// notTerminating refuses early what is added to a sandbox in a workspace that takes nothing new. A workspace that does not
+// exist answers later, like a sandbox that does not.
+func (s *Server) notTerminating(ctx context.Context, workspace string) error {
+	w, err := s.Store.Workspace(ctx, workspace)
+	switch {
+	case err == nil && w.Terminating():
+		return terminating(workspace)
+	case errors.Is(err, store.ErrWorkspaceNotFound):
+		return nil
+	}
+	return err
+}
+
+// concealed is inWorkspace for a call about a sandbox.
+func concealed(workspace string, err error) error {
+	if errors.Is(err, store.ErrWorkspaceNotFound) {
+		return store.ErrNotFound
+	}
+	return inWorkspace(workspace, err)
+}
+
 // workspace reads a workspace, or answers as for one that does not exist.
 func (s *Server) workspace(ctx context.Context, name string) (store.Workspace, error) {
 	w, err := s.Store.Workspace(ctx, name)

@@ -3,6 +3,8 @@
 package server
 
 import (
+	"net/netip"
+
 	"google.golang.org/grpc"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
@@ -21,12 +23,17 @@ type Config struct {
 	Version string
 	// RequirePrecondition refuses the plain forms of delete, stop and start.
 	RequirePrecondition bool
+	// TLS says that it is served over TLS.
+	TLS bool
+	// ServiceDomain is the domain of the URLs of services; without one they have none.
+	ServiceDomain string
 }
 
 // Server implements the OpenShell service. Calls it does not have are UNIMPLEMENTED.
 type Server struct {
 	openshellv1.UnimplementedOpenShellServer
 	Config
+	address netip.AddrPort // where clients reach it
 }
 
 // New makes a server.

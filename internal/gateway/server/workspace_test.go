@@ -202,6 +202,12 @@ func TestTerminatingWorkspace(t *testing.T) {
 			_, err := g.OpenShell().ImportProviderProfiles(call(t), importRequest(scope, tokenProfile("new")))
 			return err
 		},
+		"ExposeService": func() error {
+			req := exposeRequest("web", "api", 80)
+			req.WorkspaceScope = scope
+			_, err := g.OpenShell().ExposeService(call(t), req)
+			return err
+		},
 		"CreateSandboxTemplate": func() error {
 			req := templateRequest("new", nil)
 			req.WorkspaceScope = scope

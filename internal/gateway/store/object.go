@@ -14,6 +14,7 @@ const (
 	KindProfile         Kind = "provider profile" // named by its id; without a workspace it is platform-wide
 	KindProvider        Kind = "provider"
 	KindTemplate        Kind = "sandbox template"
+	KindService         Kind = "service"          // child of a sandbox, perhaps without a name
 	KindProviderReceipt Kind = "provider receipt" // child of a sandbox, named by the receipt's id
 	KindSandboxPolicy   Kind = "sandbox policy"   // child of a sandbox, one for each revision
 	KindSandbox         Kind = "sandbox"          // of [Referrer] and [Tx.DeleteWorkspace]; no object has it
