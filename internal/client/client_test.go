@@ -218,17 +218,18 @@ func TestTLS(t *testing.T) {
 	serving.Go(func() { _ = server.Serve(listener) })
 	t.Cleanup(func() { server.Stop(); serving.Wait() })
 	endpoint := "https://" + strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1)
+	const refused = "openssl" // by the server, so that no remedy is known here
 	for name, tc := range map[string]struct {
-		tls TLS
-		ok  bool
+		tls    TLS
+		remedy string // empty: it works
 	}{
-		"mutual":                       {TLS{CACertPEM: cert, ClientCertPEM: cert, ClientKeyPEM: key}, true},
-		"skip keeps the certificate":   {TLS{InsecureSkipVerify: true, ClientCertPEM: cert, ClientKeyPEM: key}, true},
-		"wrong authority":              {TLS{CACertPEM: otherCert, ClientCertPEM: cert, ClientKeyPEM: key}, false},
-		"wrong name":                   {TLS{CACertPEM: cert, ClientCertPEM: cert, ClientKeyPEM: key, ServerName: "elsewhere"}, false},
-		"no client certificate":        {TLS{CACertPEM: cert}, false},
-		"system's authorities":         {TLS{ClientCertPEM: cert, ClientKeyPEM: key}, false},
-		"name given although skipping": {TLS{InsecureSkipVerify: true, ServerName: "x", ClientCertPEM: cert, ClientKeyPEM: key}, true},
+		"mutual":                       {TLS{CACertPEM: cert, ClientCertPEM: cert, ClientKeyPEM: key}, ""},
+		"skip keeps the certificate":   {TLS{InsecureSkipVerify: true, ClientCertPEM: cert, ClientKeyPEM: key}, ""},
+		"name given although skipping": {TLS{InsecureSkipVerify: true, ServerName: "x", ClientCertPEM: cert, ClientKeyPEM: key}, ""},
+		"wrong authority":              {TLS{CACertPEM: otherCert, ClientCertPEM: cert, ClientKeyPEM: key}, "tls.ca_cert_file"},
+		"system's authorities":         {TLS{ClientCertPEM: cert, ClientKeyPEM: key}, "tls.ca_cert_file"},
+		"wrong name":                   {TLS{CACertPEM: cert, ClientCertPEM: cert, ClientKeyPEM: key, ServerName: "elsewhere"}, "tls.server_name"},
+		"no client certificate":        {TLS{CACertPEM: cert}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,11 +238,45 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
-			reply, err := c.openshell.Health(t.Context(), &openshellv1.HealthRequest{})
-			if (err == nil) != tc.ok {
-				t.Errorf("%v, %v", reply, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			_, err = c.Workspace(ctx, "default")
+			switch {
+			case tc.remedy == "":
+				if err != nil {
+					t.Error(err)
+				}
+			case tc.remedy == refused:
+				if e := as[*CallError](t, err); e.TLSRemedy() != "" {
+					t.Error(e.TLSRemedy())
+				}
+			default: // found at once, without a second attempt
+				if e := as[*CallError](t, err); !strings.Contains(e.TLSRemedy(), tc.remedy) || ctx.Err() != nil {
+					t.Errorf("%v: %s", e, e.TLSRemedy())
+				}
 			}
 		})
+	}
+}
+
+// A gateway that speaks plaintext where TLS is expected is told apart from one that is down.
+func TestTLSToPlaintext(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() { server.Stop(); serving.Wait() })
+	c, err := New(Config{Endpoint: "https://" + listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, err = c.Workspace(t.Context(), "default")
+	if e := as[*CallError](t, err); !strings.Contains(e.TLSRemedy(), "http://") {
+		t.Errorf("%v: %s", e, e.TLSRemedy())
 	}
 }
 

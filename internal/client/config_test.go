@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +39,14 @@ func keyPair(t *testing.T, end time.Time) (cert, key string) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }
 
+// file holds a content until the test ends.
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	writeFile(t, path, content)
+	return path
+}
+
 // Each setting that cannot work is found without network, names its attribute and shows no secret.
 func TestNewRefuses(t *testing.T) {
 	cert, key := keyPair(t, time.Now().Add(time.Hour))
@@ -65,6 +72,28 @@ func TestNewRefuses(t *testing.T) {
 		"token with a blank":            {Config{Endpoint: secure, Credentials: Token("a " + canary)}, "token"},
 		"token over the network":        {Config{Endpoint: "http://gateway.example.com", Credentials: Token(canary)}, "token"},
 		"token to a loopback lookalike": {Config{Endpoint: "http://127.0.0.1.example.com", Credentials: Token(canary)}, "token"},
+		"token file missing":            {Config{Endpoint: secure, Credentials: TokenFile(missing)}, "token_file"},
+		"token file empty":              {Config{Endpoint: secure, Credentials: TokenFile(file(t, " \n"))}, "token_file"},
+		"token file with more":          {Config{Endpoint: secure, Credentials: TokenFile(file(t, "token: "+canary))}, "token_file"},
+		"token file over the network":   {Config{Endpoint: "http://gateway.example.com", Credentials: TokenFile(file(t, canary))}, "token_file"},
+		"not logged in":                 {Config{Endpoint: secure, Credentials: StoredLogin{Path: missing}}, "gateway"},
+		"login expired":                 {Config{Endpoint: secure, Credentials: StoredLogin{Path: file(t, login(canary, time.Now()))}}, "gateway"},
+		"login damaged":                 {Config{Endpoint: secure, Credentials: StoredLogin{Path: file(t, login(canary+"\n", time.Now().Add(time.Hour)))}}, "gateway"},
+		"login over the network":        {Config{Endpoint: "http://gateway.example.com", Credentials: StoredLogin{Path: missing}}, "gateway"},
+		"no issuer":                     {Config{Endpoint: secure, Credentials: OIDC{ClientID: "a", ClientSecret: canary}}, "oidc.issuer"},
+		"no client":                     {Config{Endpoint: secure, Credentials: OIDC{Issuer: issuerURL, ClientSecret: canary}}, "oidc.client_id"},
+		"no client secret":              {Config{Endpoint: secure, Credentials: OIDC{Issuer: issuerURL, ClientID: "a"}}, "oidc.client_secret"},
+		"issuer no URL":                 {Config{Endpoint: secure, Credentials: OIDC{Issuer: "issuer", ClientID: "a", ClientSecret: canary}}, "oidc.issuer"},
+		"issuer in plaintext":           {Config{Endpoint: secure, Credentials: OIDC{Issuer: "http://issuer.example.com", ClientID: "a", ClientSecret: canary}}, "oidc.issuer"},
+		"issuer with a password":        {Config{Endpoint: secure, Credentials: OIDC{Issuer: "https://a:" + canary + "@b", ClientID: "a", ClientSecret: canary}}, "oidc.issuer"},
+		"header over the network":       {Config{Endpoint: "http://gateway.example.com", Headers: map[string]string{"x-key": canary}}, "headers"},
+		"header with a line end":        {Config{Endpoint: secure, Headers: map[string]string{"x-key": canary + "\r\nx: y"}}, "headers"},
+		"header without a name":         {Config{Endpoint: secure, Headers: map[string]string{"": canary}}, "headers"},
+		"header with a bad name":        {Config{Endpoint: secure, Headers: map[string]string{"bearer " + canary: "authorization"}}, "headers"},
+		"header twice":                  {Config{Endpoint: secure, Headers: map[string]string{"X-Key": canary, "x-key": canary}}, "headers"},
+		"header of the credentials":     {Config{Endpoint: secure, Headers: map[string]string{"Authorization": "Bearer " + canary}}, "headers"},
+		"header of the protocol":        {Config{Endpoint: secure, Headers: map[string]string{"grpc-timeout": "1S"}}, "headers"},
+		"binary header":                 {Config{Endpoint: secure, Headers: map[string]string{"x-bin": canary}}, "headers"},
 		"tls with plaintext":            {Config{Endpoint: "http://127.0.0.1", TLS: TLS{InsecureSkipVerify: true}}, "tls"},
 		"CA missing":                    {Config{Endpoint: secure, TLS: TLS{CACertFile: missing}}, "tls.ca_cert_file"},
 		"CA no PEM":                     {Config{Endpoint: secure, TLS: TLS{CACertPEM: canary}}, "tls.ca_cert_pem"},
@@ -95,17 +124,17 @@ func TestNewRefuses(t *testing.T) {
 
 func TestNewAccepts(t *testing.T) {
 	cert, key := keyPair(t, time.Now().Add(time.Hour))
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	for file, text := range map[string]string{certFile: cert, keyFile: key} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	certFile, keyFile := file(t, cert), file(t, key)
 	for name, cfg := range map[string]Config{
 		"loopback name":        {Endpoint: "http://localhost:17670", Credentials: Token(canary)},
 		"loopback address":     {Endpoint: "http://127.0.0.9", Credentials: Token(canary)},
 		"loopback IPv6":        {Endpoint: "http://[::1]:17670", Credentials: Token(canary)},
+		"token file":           {Endpoint: "https://gateway.example.com", Credentials: TokenFile(file(t, canary+"\n"))},
+		"login":                {Endpoint: "https://gateway.example.com", Credentials: StoredLogin{Path: file(t, login(canary, time.Now().Add(time.Hour)))}},
+		"issuer":               {Endpoint: "https://gateway.example.com", Credentials: OIDC{Issuer: issuerURL, ClientID: "a", ClientSecret: canary}},
+		"issuer on loopback":   {Endpoint: "http://localhost", Credentials: OIDC{Issuer: "http://127.0.0.1:8080", ClientID: "a", ClientSecret: canary}},
+		"headers":              {Endpoint: "https://gateway.example.com", Headers: map[string]string{"X-Key.a_b": canary + " ~"}},
+		"headers on loopback":  {Endpoint: "http://127.0.0.1", Headers: map[string]string{"x-key": canary}},
 		"plaintext, no token":  {Endpoint: "http://gateway.example.com/"},
 		"TLS":                  {Endpoint: "https://gateway.example.com", Credentials: Token(canary)},
 		"TLS with files":       {Endpoint: "https://localhost", TLS: TLS{CACertFile: certFile, ClientCertFile: certFile, ClientKeyFile: keyFile}},

@@ -45,6 +45,7 @@ type fake struct {
 	mu        sync.Mutex
 	calls     []string
 	tokens    []string
+	headers   metadata.MD // of the last call
 	sandboxes map[string]*openshellv1.Sandbox
 	workspace string
 	version   string
@@ -96,7 +97,7 @@ func (f *fake) intercept(ctx context.Context, req any, info *grpc.UnaryServerInf
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if md, ok := metadata.FromIncomingContext(ctx); ok {
-		f.tokens = append(f.tokens, md.Get("authorization")...)
+		f.tokens, f.headers = append(f.tokens, md.Get("authorization")...), md
 	}
 	method := strings.TrimPrefix(info.FullMethod, "/")
 	f.calls = append(f.calls, method)

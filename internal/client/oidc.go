@@ -38,6 +38,8 @@ type OIDC struct {
 	Audience string
 	// Scopes are asked for; without any, the issuer decides.
 	Scopes []string
+
+	transport http.RoundTripper // nil outside tests
 }
 
 func (OIDC) attribute() string { return "oidc" }
@@ -55,6 +57,7 @@ func (c OIDC) source() (tokenSource, error) {
 		return nil, &ConfigError{Attribute: "oidc.issuer", Problem: "it is not the URL of an issuer", Remedy: "give it as https://issuer.example.com/path, without user, query or fragment; http:// is for an issuer on this machine only"}
 	}
 	return &clientCredentials{OIDC: c, http: &http.Client{
+		Transport:     c.transport,
 		Timeout:       issuerTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the secret goes nowhere else
 	}}, nil

@@ -4,10 +4,19 @@ import (
 	"log/slog"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
 )
 
 // WithAccess says who may call, instead of everybody on this machine. The other client shows no credential.
 func WithAccess(access auth.Config) Option { return func(o *options) { o.access = &access } }
+
+// WithOIDC takes tokens of an issuer, and nobody without one; claims and roles are the stock ones, without scopes.
+func WithOIDC(issuer *authtest.Issuer) Option {
+	return WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
+		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
+		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
+	}})
+}
 
 // WithLogger takes the gateway's log, which is thrown away otherwise.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.logger = log } }

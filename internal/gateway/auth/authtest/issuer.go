@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"sync"
 	"testing"
@@ -53,7 +54,7 @@ func NewRSAKey(t testing.TB, id string, bits int) Key {
 	return Key{ID: id, Algorithm: jose.RS256, Private: private}
 }
 
-// Issuer is an OpenID Connect provider with discovery and keys, and tokens for whoever asks.
+// Issuer is an OpenID Connect provider with discovery and keys, tokens for tests that ask, and a token endpoint for programs.
 type Issuer struct {
 	server *httptest.Server
 	t      testing.TB
@@ -65,16 +66,19 @@ type Issuer struct {
 	document  map[string]any
 	keyCalls  int
 	made      int
+	programs  map[string]Program
+	grants    []url.Values
 }
 
 // NewIssuer starts an issuer with one P-256 key. It ends with the test.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
-	i := &Issuer{t: t, document: map[string]any{}}
+	i := &Issuer{t: t, document: map[string]any{}, programs: map[string]Program{}}
 	i.Rotate()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.serveDiscovery)
 	mux.HandleFunc("GET /keys", i.serveKeys)
+	mux.HandleFunc("POST /token", i.serveToken)
 	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
 		answer := i.answer
@@ -154,7 +158,7 @@ func (i *Issuer) KeyCalls() int {
 
 func (i *Issuer) serveDiscovery(w http.ResponseWriter, _ *http.Request) {
 	i.mu.Lock()
-	document := map[string]any{"issuer": i.server.URL, "jwks_uri": i.server.URL + "/keys"}
+	document := map[string]any{"issuer": i.server.URL, "jwks_uri": i.server.URL + "/keys", "token_endpoint": i.server.URL + "/token"}
 	maps.Copy(document, i.document)
 	i.mu.Unlock()
 	i.write(w, document)
