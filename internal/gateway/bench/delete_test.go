@@ -25,15 +25,14 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // BenchmarkDelete prints one table: deletes per second, and how they compare.
 func BenchmarkDelete(b *testing.B) {
-	dir := b.TempDir()
-	b.Logf("disk: fdatasync of 4 KiB takes %s (median of %d)", syncTime(b, dir).Round(time.Microsecond), syncs)
+	b.Logf("disk: fdatasync of 4 KiB takes %s (median of %d)", syncTime(b).Round(time.Microsecond), syncs)
 	table := newTable(b, "store", "clients", "plain/s", "conditional/s", "conditional/plain", "95% of the pairs' median",
 		"bare one by one/s", "cond./one by one", "bare in groups/s", "cond./groups", "etcd/s", "cond./etcd")
 	for _, s := range stores(b) {
 		for _, n := range clients {
 			plain, conditional, ratios := s.pairs(b, n)
 			single, grouped := s.bare(b, n)
-			compared := etcd(b, dir, n)
+			compared := etcd(b, n)
 			low, high := medianInterval(ratios)
 			c := median(conditional)
 			table.row(s.name, n, rate(median(plain)), rate(c), ratio(median(ratios)), fmt.Sprintf("%.2f to %.2f", low, high),
@@ -131,9 +130,9 @@ func medianInterval(values []float64) (low, high float64) {
 const syncs = 200
 
 // syncTime is the median time that the disk takes to have 4 KiB for good.
-func syncTime(b *testing.B, dir string) time.Duration {
+func syncTime(b *testing.B) time.Duration {
 	b.Helper()
-	f, err := os.CreateTemp(dir, "sync")
+	f, err := os.CreateTemp(b.TempDir(), "sync")
 	if err != nil {
 		b.Fatal(err)
 	}

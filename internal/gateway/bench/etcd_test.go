@@ -18,14 +18,15 @@ import (
 
 // etcd measures the same compare-and-delete as a transaction of etcd on the same disk; not a number where there is no
 // etcd.
-func etcd(b *testing.B, dir string, n int) float64 {
+func etcd(b *testing.B, n int) float64 {
 	b.Helper()
 	path, err := exec.LookPath("etcd")
 	if err != nil {
 		b.Log("etcd is not measured: it is missing (Debian: apt-get install etcd-server)")
 		return math.NaN()
 	}
-	conns := startEtcd(b, path, dir, n)
+	conns, stop := startEtcd(b, path, n)
+	defer stop()
 	each(b, n, func(client int) error {
 		for i := range deletesPerClient {
 			if _, err := conns[client].Put(b.Context(), name(client, i), id(client, i)); err != nil {
@@ -50,21 +51,23 @@ func etcd(b *testing.B, dir string, n int) float64 {
 
 func id(client, i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%06d%06d", client, i) }
 
-func startEtcd(b *testing.B, path, dir string, n int) []*clientv3.Client {
+// startEtcd starts an etcd without data and returns a connection to it for each client.
+func startEtcd(b *testing.B, path string, n int) (conns []*clientv3.Client, stop func()) {
 	b.Helper()
 	clientURL, peerURL := "http://"+freeAddress(b), "http://"+freeAddress(b)
-	cmd := exec.Command(path, "--data-dir", fmt.Sprintf("%s/etcd-%d", dir, n), "--log-level", "error",
+	cmd := exec.Command(path, "--data-dir", b.TempDir(), "--log-level", "error",
 		"--listen-client-urls", clientURL, "--advertise-client-urls", clientURL,
 		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL, "--initial-cluster", "default="+peerURL)
 	ended, err := testproc.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
+	kill := func() {
 		_ = cmd.Process.Kill()
 		<-ended
-	})
-	conns := make([]*clientv3.Client, n)
+	}
+	b.Cleanup(kill)
+	conns = make([]*clientv3.Client, n)
 	for i := range conns {
 		if conns[i], err = clientv3.New(clientv3.Config{Endpoints: []string{clientURL}, DialTimeout: 30 * time.Second, Logger: zap.NewNop()}); err != nil {
 			b.Fatal(err)
@@ -78,7 +81,7 @@ func startEtcd(b *testing.B, path, dir string, n int) []*clientv3.Client {
 		_, err := conns[0].Put(attempt, "ready", "")
 		cancel()
 		if err == nil {
-			return conns
+			return conns, kill
 		}
 		if ctx.Err() != nil {
 			b.Fatalf("etcd does not get ready: %v", err)

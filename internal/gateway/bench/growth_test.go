@@ -9,7 +9,6 @@ import (
 	"time"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/processtest"
 )
 
 const reads = 2000
@@ -25,7 +24,7 @@ func BenchmarkGrowth(b *testing.B) {
 		for _, rows := range sizes {
 			url := s.newDatabase(b)
 			s.fill(b, url, rows)
-			gateways = append(gateways, connect(b, processtest.Start(b, s.binary, url)))
+			gateways = append(gateways, start(b, s.binary, url))
 		}
 		gets, lists := make([][]float64, len(sizes)), make([][]float64, len(sizes))
 		for i := range reads {

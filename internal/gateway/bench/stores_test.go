@@ -63,7 +63,7 @@ func stores(b *testing.B) []storeUnderTest {
 
 func (s storeUnderTest) gateway(b *testing.B) *gateway {
 	b.Helper()
-	return connect(b, processtest.Start(b, s.binary, s.newDatabase(b)))
+	return start(b, s.binary, s.newDatabase(b))
 }
 
 // fill makes rows without a gateway, which must not run yet, and returns their ids.
