@@ -32,6 +32,20 @@ func TestRotation(t *testing.T) {
 	wantCode(t, call(t, conn, getCurrentUser, old), codes.Unauthenticated)
 }
 
+// A token that was verified before is still looked at: it runs out.
+func TestKnownTokenExpires(t *testing.T) {
+	now := newClock()
+	issuer := authtest.NewIssuer(t)
+	cfg := oidcConfig(issuer)
+	conn := start(t, auth.Config{OIDC: cfg, Now: now.Now}, nil).dial(nil)
+	token := issuer.Token("ann", map[string]any{"exp": now.Now().Add(time.Minute).Unix()})
+	wantCode(t, call(t, conn, getCurrentUser, token), codes.OK)
+	now.Advance(time.Minute + cfg.Leeway - 2*time.Second)
+	wantCode(t, call(t, conn, getCurrentUser, token), codes.OK)
+	now.Advance(4 * time.Second)
+	wantCode(t, call(t, conn, getCurrentUser, token), codes.Unauthenticated)
+}
+
 // A key that is withdrawn without another call for a new one is out after the TTL.
 func TestKeysAreFetchedAgainAfterTheTTL(t *testing.T) {
 	now := newClock()

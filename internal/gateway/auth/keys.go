@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 const (
@@ -20,6 +22,8 @@ const (
 	// After a failure the issuer is left alone for a while, longer with every further one.
 	minRetryInterval = time.Second
 	maxRetryInterval = 15 * time.Second
+	// rememberedTokens is how many verified tokens are kept, so that those in use need not be verified at every call.
+	rememberedTokens = 1024
 )
 
 var (
@@ -56,9 +60,12 @@ type keySet struct {
 	interval time.Duration
 }
 
+// fetchedKeys are the keys of one answer of the issuer, with the tokens that one of them has verified: what is known of a
+// token lasts no longer than the key.
 type fetchedKeys struct {
-	keys publicKeys
-	at   time.Time
+	keys   publicKeys
+	at     time.Time
+	tokens *lru.Cache[[sha256.Size]byte, signedToken] // by the hash of their text
 }
 
 func newKeySet(issuer string, fetch func(context.Context) (publicKeys, error), ttl time.Duration, now func() time.Time, logger *slog.Logger) *keySet {
@@ -71,10 +78,11 @@ func (s *keySet) warm(ctx context.Context) error {
 	return err
 }
 
-// find returns a key, or [errUnknownKey], or [errNoKeys] when it cannot be told whether there is such a key.
-func (s *keySet) find(ctx context.Context, name keyName) (any, error) {
-	if key, ok := s.usable()[name]; ok {
-		return key, nil
+// find returns keys that have one of this name, or [errUnknownKey], or [errNoKeys] when it cannot be told whether there is
+// such a key.
+func (s *keySet) find(ctx context.Context, name keyName) (*fetchedKeys, error) {
+	if fetched := s.usable(); fetched.has(name) {
+		return fetched, nil
 	}
 	select {
 	case s.turn <- struct{}{}:
@@ -82,42 +90,44 @@ func (s *keySet) find(ctx context.Context, name keyName) (any, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", errNoKeys, context.Cause(ctx))
 	}
-	keys := s.usable()
-	if key, ok := keys[name]; ok { // fetched while this call was waiting
-		return key, nil
+	fetched := s.usable()
+	if fetched.has(name) { // since this call began to wait
+		return fetched, nil
 	}
 	now := s.now()
 	if s.failure != nil && now.Before(s.retryAt) {
 		return nil, s.failure
 	}
-	if keys != nil {
+	if fetched != nil {
 		if now.Sub(s.missedAt) < missInterval {
 			return nil, errUnknownKey
 		}
 		s.missedAt = now
 	}
 	// It goes on when this caller leaves, since others wait for the answer too, but not for long.
-	keys, err := s.refresh(context.WithoutCancel(ctx), now)
+	fetched, err := s.refresh(context.WithoutCancel(ctx), now)
 	if err != nil {
 		return nil, err
 	}
-	if key, ok := keys[name]; ok {
-		return key, nil
+	if fetched.has(name) {
+		return fetched, nil
 	}
 	return nil, errUnknownKey
 }
 
 // usable returns the keys that are young enough, or nil.
-func (s *keySet) usable() publicKeys {
+func (s *keySet) usable() *fetchedKeys {
 	fetched := s.current.Load()
 	if fetched == nil || s.now().Sub(fetched.at) >= s.ttl {
 		return nil
 	}
-	return fetched.keys
+	return fetched
 }
 
+func (f *fetchedKeys) has(name keyName) bool { return f != nil && f.keys[name] != nil }
+
 // refresh asks the issuer; one at a time does so.
-func (s *keySet) refresh(ctx context.Context, now time.Time) (publicKeys, error) {
+func (s *keySet) refresh(ctx context.Context, now time.Time) (*fetchedKeys, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	keys, err := s.fetch(ctx)
@@ -132,8 +142,13 @@ func (s *keySet) refresh(ctx context.Context, now time.Time) (publicKeys, error)
 		s.logger.Info("fetched the keys of the OIDC issuer", "issuer", s.issuer, "keys", len(keys))
 	}
 	s.failure, s.interval = nil, 0
-	s.current.Store(&fetchedKeys{keys: keys, at: now})
-	return keys, nil
+	tokens, err := lru.New[[sha256.Size]byte, signedToken](rememberedTokens)
+	if err != nil {
+		return nil, err
+	}
+	fetched := &fetchedKeys{keys: keys, at: now, tokens: tokens}
+	s.current.Store(fetched)
+	return fetched, nil
 }
 
 // brief keeps an issuer's error page out of the log.

@@ -46,6 +46,15 @@ func (s *source) count() int {
 
 func rs256(id string) keyName { return keyName{id: id, algorithm: jose.RS256} }
 
+// find returns the key itself.
+func find(ctx context.Context, s *keySet, id string) (any, error) {
+	found, err := s.find(ctx, rs256(id))
+	if err != nil {
+		return nil, err
+	}
+	return found.keys[rs256(id)], nil
+}
+
 // The life of a key set, step by step: what is found, and how often the issuer is asked. The clock is synctest's.
 func TestKeySet(t *testing.T) {
 	const ttl = time.Hour
@@ -118,8 +127,7 @@ func TestKeySet(t *testing.T) {
 					if s.set != nil {
 						s.set(issuer)
 					}
-					key, err := keys.find(t.Context(), rs256(s.find))
-					if !errors.Is(err, s.want) || err == nil && key != s.find {
+					if key, err := find(t.Context(), keys, s.find); !errors.Is(err, s.want) || err == nil && key != s.find {
 						t.Errorf("step %d %s: found %v, %v; want %v", i, s.reason, key, err, s.want)
 					}
 					if asked := issuer.count(); asked != s.asked {
@@ -179,7 +187,7 @@ func TestSlowIssuer(t *testing.T) {
 				t.Errorf("who left had to wait for %v", waited)
 			}
 		})
-		if key, err := keys.find(t.Context(), rs256("a")); key != "a" || err != nil || time.Since(began) != 0 {
+		if key, err := find(t.Context(), keys, "a"); key != "a" || err != nil || time.Since(began) != 0 {
 			t.Errorf("a known key: %v, %v after %v", key, err, time.Since(began))
 		}
 		calls.Wait()
@@ -206,7 +214,7 @@ func TestAskingGoesOnWhenTheCallerLeaves(t *testing.T) {
 		keys := newKeySet("https://issuer", fetch, time.Hour, time.Now, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if key, err := keys.find(ctx, rs256("a")); key != "a" || err != nil {
+		if key, err := find(ctx, keys, "a"); key != "a" || err != nil {
 			t.Errorf("found %v, %v", key, err)
 		}
 	})

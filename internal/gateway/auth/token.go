@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,13 +104,70 @@ func (t *tokens) authenticate(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	claims, all, err := t.verified(ctx, raw)
+	token, err := t.verified(ctx, raw)
 	if err != nil {
 		return Identity{}, err
 	}
-	if err := t.valid(claims); err != nil {
+	if err := t.valid(token.claims); err != nil {
 		return Identity{}, err
 	}
+	return token.caller, nil
+}
+
+// signedToken is what is known of a token that one of the issuer's keys has signed. Whether it is valid depends on the time.
+type signedToken struct {
+	claims jwt.Claims
+	caller Identity
+}
+
+// verified returns what a token says that one of the issuer's keys has signed. Nothing of an unverified token is believed
+// but which key it names.
+func (t *tokens) verified(ctx context.Context, raw string) (signedToken, error) {
+	if len(raw) > maxTokenLength {
+		return signedToken{}, invalidToken("longer than %d bytes", maxTokenLength)
+	}
+	hash := sha256.Sum256([]byte(raw))
+	if keys := t.keys.usable(); keys != nil {
+		if token, known := keys.tokens.Get(hash); known {
+			return token, nil
+		}
+	}
+	parsed, err := jwt.ParseSigned(raw, algorithms)
+	var algorithm *jose.ErrUnexpectedSignatureAlgorithm
+	if errors.As(err, &algorithm) {
+		return signedToken{}, invalidToken("not signed with an algorithm that this gateway takes (%v)", algorithms)
+	}
+	if err != nil {
+		return signedToken{}, invalidToken("malformed")
+	}
+	header := parsed.Headers[0]
+	if header.KeyID == "" {
+		return signedToken{}, invalidToken("does not name the key it is signed with (kid)")
+	}
+	name := keyName{id: header.KeyID, algorithm: jose.SignatureAlgorithm(header.Algorithm)}
+	keys, err := t.keys.find(ctx, name)
+	if errors.Is(err, errUnknownKey) {
+		return signedToken{}, invalidToken("not signed with a key that the issuer publishes for this algorithm")
+	}
+	if err != nil {
+		return signedToken{}, status.Errorf(codes.Unavailable, "the token cannot be checked, because its issuer %s cannot be asked for its keys right now; try again", t.issuer)
+	}
+	var token signedToken
+	var all map[string]any
+	err = parsed.Claims(keys.keys[name], &token.claims, &all)
+	if errors.Is(err, jose.ErrCryptoFailure) {
+		return signedToken{}, invalidToken("the signature is wrong")
+	}
+	if err != nil {
+		return signedToken{}, invalidToken("malformed claims")
+	}
+	token.caller = t.caller(token.claims, all)
+	keys.tokens.Add(hash, token)
+	return token, nil
+}
+
+// caller is who a token speaks for.
+func (t *tokens) caller(claims jwt.Claims, all map[string]any) Identity {
 	name, _ := all["preferred_username"].(string)
 	caller := Identity{
 		Subject: claims.Subject, DisplayName: name,
@@ -119,42 +177,7 @@ func (t *tokens) authenticate(ctx context.Context) (Identity, error) {
 	if t.cfg.ScopesClaim != "" {
 		caller.Scopes = scopesIn(claimAt(all, t.cfg.ScopesClaim))
 	}
-	return caller, nil
-}
-
-// verified returns the claims of a token that one of the issuer's keys has signed. Nothing of an unverified token is
-// believed but which key it names.
-func (t *tokens) verified(ctx context.Context, raw string) (claims jwt.Claims, all map[string]any, err error) {
-	if len(raw) > maxTokenLength {
-		return claims, nil, invalidToken("longer than %d bytes", maxTokenLength)
-	}
-	token, err := jwt.ParseSigned(raw, algorithms)
-	var algorithm *jose.ErrUnexpectedSignatureAlgorithm
-	if errors.As(err, &algorithm) {
-		return claims, nil, invalidToken("not signed with an algorithm that this gateway takes (%v)", algorithms)
-	}
-	if err != nil {
-		return claims, nil, invalidToken("malformed")
-	}
-	header := token.Headers[0]
-	if header.KeyID == "" {
-		return claims, nil, invalidToken("does not name the key it is signed with (kid)")
-	}
-	key, err := t.keys.find(ctx, keyName{id: header.KeyID, algorithm: jose.SignatureAlgorithm(header.Algorithm)})
-	if errors.Is(err, errUnknownKey) {
-		return claims, nil, invalidToken("not signed with a key that the issuer publishes for this algorithm")
-	}
-	if err != nil {
-		return claims, nil, status.Errorf(codes.Unavailable, "the token cannot be checked, because its issuer %s cannot be asked for its keys right now; try again", t.issuer)
-	}
-	err = token.Claims(key, &claims, &all)
-	if errors.Is(err, jose.ErrCryptoFailure) {
-		return claims, nil, invalidToken("the signature is wrong")
-	}
-	if err != nil {
-		return claims, nil, invalidToken("malformed claims")
-	}
-	return claims, all, nil
+	return caller
 }
 
 func (t *tokens) valid(claims jwt.Claims) error {
