@@ -65,8 +65,9 @@ func open(path string) (*engine, error) {
 	if e.lock, err = lockFile(path); err != nil {
 		return nil, err
 	}
-	// Every connection syncs every commit, and waits for others only so long.
-	if e.writer, err = connect(path, url.Values{"_journal_mode": {"WAL"}}); err == nil {
+	// Every connection syncs every commit, and waits for others only so long. What the one that writes may have to undo of a
+	// savepoint is kept in memory, and its log is folded into the database every 4,000 pages (16 MiB) instead of 1,000.
+	if e.writer, err = connect(path, url.Values{"_journal_mode": {"WAL"}, "_pragma": {"temp_store(MEMORY)", "wal_autocheckpoint(4000)"}}); err == nil {
 		e.reader, err = connect(path, url.Values{"_query_only": {"1"}})
 	}
 	if err != nil {
