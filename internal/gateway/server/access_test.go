@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
@@ -106,6 +107,38 @@ func TestWhoMayCall(t *testing.T) {
 			_, err := o.ListWorkspaceMembers(ctx, &openshellv1.ListWorkspaceMembersRequest{WorkspaceScope: scope})
 			return err
 		}, bob: denied},
+		"UpdateConfig": {call: func(ctx context.Context) error {
+			_, err := o.UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Sandbox: "web", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden, ann: hidden},
+		"UpdateConfig, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Global: true})
+			return err
+		}, code: codes.InvalidArgument, bob: denied, ann: denied, eve: denied},
+		"UpdateSandboxConfig": {call: func(ctx context.Context) error {
+			_, err := c.UpdateSandboxConfig(ctx, conditionalUpdate(expect(anID), &openshellv1.UpdateConfigRequest{}))
+			return err
+		}, code: codes.NotFound, bob: hidden, ann: hidden},
+		"GetGatewayConfig": {call: func(ctx context.Context) error {
+			_, err := o.GetGatewayConfig(ctx, &sandboxv1.GetGatewayConfigRequest{})
+			return err
+		}},
+		"GetSandboxPolicyStatus": {call: func(ctx context.Context) error {
+			_, err := o.GetSandboxPolicyStatus(ctx, &openshellv1.GetSandboxPolicyStatusRequest{Sandbox: "web", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden},
+		"GetSandboxPolicyStatus, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.GetSandboxPolicyStatus(ctx, &openshellv1.GetSandboxPolicyStatusRequest{Global: true})
+			return err
+		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
+		"ListSandboxPolicies": {call: func(ctx context.Context) error {
+			_, err := o.ListSandboxPolicies(ctx, &openshellv1.ListSandboxPoliciesRequest{Sandbox: "web", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden},
+		"ListSandboxPolicies, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.ListSandboxPolicies(ctx, &openshellv1.ListSandboxPoliciesRequest{Global: true})
+			return err
+		}, bob: denied, ann: denied, eve: denied},
 		"ImportProviderProfiles": {call: func(ctx context.Context) error {
 			_, err := o.ImportProviderProfiles(ctx, &openshellv1.ImportProviderProfilesRequest{WorkspaceScope: scope})
 			return err

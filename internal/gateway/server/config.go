@@ -15,8 +15,11 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// UpdateConfig changes the policy or a setting of whatever sandbox holds the name.
+// UpdateConfig changes the policy or a setting of whatever sandbox holds the name, or of the whole gateway.
 func (s *Server) UpdateConfig(ctx context.Context, req *openshellv1.UpdateConfigRequest) (*openshellv1.UpdateConfigResponse, error) {
+	if req.GetGlobal() {
+		return s.updateGateway(ctx, req)
+	}
 	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
 	if err != nil {
 		return nil, err

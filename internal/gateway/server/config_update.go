@@ -55,6 +55,12 @@ func checkUpdate(req *openshellv1.UpdateConfigRequest) error {
 		return status.Error(codes.InvalidArgument, "policy, setting_key and merge_operations exclude each other; make one change at a time")
 	case changes == 0:
 		return status.Error(codes.InvalidArgument, "one of policy, setting_key and merge_operations is required")
+	case req.GetDeleteSetting() && strings.TrimSpace(req.GetSettingKey()) == "":
+		return status.Error(codes.InvalidArgument, "delete_setting goes with setting_key only")
+	case strings.TrimSpace(req.GetSettingKey()) != "":
+		if err := checkSetting(req); err != nil {
+			return err
+		}
 	}
 	if v := rules.Annotations("annotations", req.GetAnnotations()); v != nil {
 		return &apierr.InvalidArgument{Field: v.Field, Problem: v.Problem}
@@ -83,6 +89,10 @@ func checkEndpoints(effective *sandboxv1.SandboxPolicy) error {
 // after them, as for an attach.
 func (u *configUpdate) run(tx store.Tx) error {
 	u.reply = &openshellv1.UpdateConfigResponse{}
+	managed, err := u.managed(tx)
+	if err != nil {
+		return err
+	}
 	current, err := tx.Sandbox(u.target, u.precondition)
 	if err != nil {
 		return err
@@ -92,6 +102,9 @@ func (u *configUpdate) run(tx store.Tx) error {
 	}
 	if u.shape != nil {
 		return u.shape
+	}
+	if managed != nil {
+		return managed
 	}
 	u.sandbox = current
 	if err := u.annotate(); err != nil {
@@ -103,7 +116,7 @@ func (u *configUpdate) run(tx store.Tx) error {
 	case len(u.req.GetMergeOperations()) > 0:
 		err = u.mergePolicy(tx)
 	default:
-		err = status.Error(codes.Unimplemented, "settings are not served")
+		err = u.set(tx)
 	}
 	if err != nil {
 		return err
@@ -116,6 +129,39 @@ func (u *configUpdate) run(tx store.Tx) error {
 	}
 	u.sandbox, err = tx.WriteSandbox(u.sandbox)
 	return err
+}
+
+// managed refuses a change of what is set for the whole gateway. It is read first, for the order of locks.
+func (u *configUpdate) managed(tx store.Tx) (refusal, err error) {
+	key := strings.TrimSpace(u.req.GetSettingKey())
+	if key == "" {
+		policy, err := gatewayPolicy.latest(tx.ListObjects)
+		if policy.inForce() {
+			refusal = status.Error(codes.FailedPrecondition, "the policy is managed for the whole gateway; delete that policy before this sandbox can have another")
+		}
+		return refusal, err
+	}
+	settings, err := readSettings(gatewaySettings, tx.Object)
+	if _, set := settings.GetSettings()[key]; set {
+		refusal = status.Errorf(codes.FailedPrecondition, "setting '%s' is managed for the whole gateway; delete it there before this sandbox can have its own", key)
+	}
+	return refusal, err
+}
+
+// set sets or deletes a setting.
+func (u *configUpdate) set(tx store.Tx) error {
+	all, err := readSettings(sandboxSettings(u.sandbox), tx.LockObject)
+	if err != nil {
+		return err
+	}
+	if all.apply(u.req) {
+		if err := all.write(tx); err != nil {
+			return err
+		}
+		u.reply.Deleted = u.req.GetDeleteSetting()
+	}
+	u.reply.SettingsRevision = all.GetSettingsRevision()
+	return nil
 }
 
 // annotate adds the annotations, and checks that they are not too many together with those that are there.

@@ -110,7 +110,11 @@ func refusal(req *openshellv1.CreateSandboxRequest) error {
 	if name := req.GetWorkloadTemplate(); name != "" {
 		return noTemplate(store.DefaultWorkspace, name)
 	}
-	err := simulated.Driver{}.Validate(fillIn(req, nil).Spec)
+	draft := fillIn(req, nil)
+	if err := addPolicy(&draft); err != nil {
+		return err
+	}
+	err := simulated.Driver{}.Validate(draft.Spec)
 	var invalid *driver.InvalidError
 	if errors.As(err, &invalid) {
 		return &apierr.InvalidArgument{Field: "spec." + invalid.Field, Problem: invalid.Problem}
@@ -123,7 +127,7 @@ func wantShown(t *testing.T, err error) {
 	t.Helper()
 	st := status.Convert(knownStatus(err))
 	switch st.Code() {
-	case codes.InvalidArgument, codes.NotFound:
+	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition:
 	default:
 		t.Errorf("code %v of %v", st.Code(), err)
 	}

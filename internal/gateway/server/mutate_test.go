@@ -116,6 +116,14 @@ var mutations = []struct {
 			Annotations: map[string]string{"why": "merge"},
 		}, opts...)
 	}},
+	{"UpdateConfig of a setting", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		return g.OpenShell().UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{
+			Sandbox: "bare", SettingKey: "ocsf_json_enabled", SettingValue: truth(other), WorkspaceScope: gatewaytest.Default(), RequestId: r,
+		}, opts...)
+	}},
+	{"UpdateConfig of the whole gateway", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
+		return g.OpenShell().UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Global: true, SettingKey: "ocsf_json_enabled", DeleteSetting: other, SettingValue: truth(true), RequestId: r}, opts...)
+	}},
 	{"UpdateSandboxConfig", func(ctx context.Context, g *gatewaytest.Gateway, r string, other bool, opts ...grpc.CallOption) (proto.Message, error) {
 		bare, err := g.OpenShell().GetSandbox(ctx, &openshellv1.GetSandboxRequest{Name: "bare", WorkspaceScope: gatewaytest.Default()})
 		if err != nil {

@@ -22,12 +22,18 @@ type policyScope struct {
 	none   string                     // what to say when there is no revision
 }
 
-// policyScope settles whose policy a call is about, and lets the caller in.
-func (s *Server) policyScope(ctx context.Context, req interface {
+// about is a request that names a sandbox, or else is about the whole gateway.
+type about interface {
 	GetGlobal() bool
 	GetSandbox() string
 	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
-}) (policyScope, error) {
+}
+
+// policyScope settles whose policy a call is about, and lets the caller in.
+func (s *Server) policyScope(ctx context.Context, req about) (policyScope, error) {
+	if req.GetGlobal() {
+		return policyScope{gatewayPolicy, nil, "no global policy revision found"}, checkGlobal(ctx, req)
+	}
 	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
 	if err != nil {
 		return policyScope{}, err
@@ -44,7 +50,7 @@ func (s *Server) GetSandboxPolicyStatus(ctx context.Context, req *openshellv1.Ge
 	}
 	var found revision
 	if req.GetVersion() == 0 {
-		found, err = scope.latest(func(q store.ObjectQuery) ([]store.Object, error) { return s.Store.ListObjects(ctx, q) })
+		found, err = scope.latest(s.objects(ctx))
 	} else if o, e := s.Store.Object(ctx, scope.at(req.GetVersion())); !errors.Is(e, store.ErrObjectNotFound) {
 		if err = e; err == nil {
 			found, err = readRevision(o)

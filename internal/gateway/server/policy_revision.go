@@ -44,6 +44,9 @@ func readRevision(o store.Object) (revision, error) {
 		return revision{}, err
 	}
 	r.CreatedTime = timestamppb.New(o.CreatedAt)
+	if r.GetStatus() == openshellv1.PolicyStatus_POLICY_STATUS_LOADED { // one of the whole gateway, in force since it was written
+		r.LoadedTime = r.GetCreatedTime()
+	}
 	return revision{o, r}, nil
 }
 
@@ -91,7 +94,7 @@ func (r revision) supersede(tx store.Tx) error {
 	return err
 }
 
-// in completes a revision by what has become of it in its sandbox. It was loaded when it was written or when the process
+// in completes a revision of a sandbox by what has become of it in its sandbox. It was loaded when it was written or when the process
 // that runs now was started, whichever was later.
 func (r revision) in(status *openshellv1.SandboxStatus) revision {
 	if r.SandboxPolicyRevision == nil || r.GetStatus() != openshellv1.PolicyStatus_POLICY_STATUS_UNSPECIFIED {

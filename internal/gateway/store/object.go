@@ -17,6 +17,9 @@ const (
 	KindService         Kind = "service"          // child of a sandbox, perhaps without a name
 	KindProviderReceipt Kind = "provider receipt" // child of a sandbox, named by the receipt's id
 	KindSandboxPolicy   Kind = "sandbox policy"   // child of a sandbox, one for each revision
+	KindSandboxSettings Kind = "sandbox settings" // child of a sandbox, one
+	KindGatewayPolicy   Kind = "gateway policy"   // platform-wide, one for each revision
+	KindGatewaySettings Kind = "gateway settings" // platform-wide, one
 	KindSandbox         Kind = "sandbox"          // of [Referrer] and [Tx.DeleteWorkspace]; no object has it
 )
 
