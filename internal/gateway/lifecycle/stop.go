@@ -62,9 +62,12 @@ func stopAsked(request *store.Request, precondition *store.Precondition, operati
 	}
 }
 
+// hasStopped is the end of a stop, and of the sessions of whoever was connected (contract, CreateSshSession).
 func hasStopped(current store.Sandbox, now time.Time) (store.Change, error) {
-	return settle(store.OutcomeDone)(rewrite(current, func(s *store.Sandbox) {
+	change, err := settle(store.OutcomeDone)(rewrite(current, func(s *store.Sandbox) {
 		setPhase(s.Status, stopped, reasonStopped, "The sandbox was stopped.", now)
 		s.Operation = store.Operation{}
 	}))
+	change.Drop = store.KindSSHSession
+	return change, err
 }

@@ -245,6 +245,14 @@ func TestWhoMayCall(t *testing.T) {
 			_, err := o.DeleteService(ctx, &openshellv1.DeleteServiceRequest{Sandbox: "none", WorkspaceScope: scope, AllowMissing: true})
 			return err
 		}, code: codes.NotFound, bob: hidden},
+		"CreateSshSession": {call: func(ctx context.Context) error {
+			_, err := o.CreateSshSession(ctx, &openshellv1.CreateSshSessionRequest{Sandbox: "none", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden},
+		"RevokeSshSession": {call: func(ctx context.Context) error {
+			_, err := o.RevokeSshSession(ctx, &openshellv1.RevokeSshSessionRequest{Token: "none"})
+			return err
+		}, code: codes.NotFound},
 		"AttachSandboxProvider": {call: func(ctx context.Context) error {
 			_, err := o.AttachSandboxProvider(ctx, &openshellv1.AttachSandboxProviderRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
 			return err

@@ -20,7 +20,7 @@ const (
 func (s *Server) ListensOn(address net.Addr) {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		at := tcp.AddrPort()
-		s.address = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+		s.address = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 	}
 }
 

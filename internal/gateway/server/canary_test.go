@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -135,17 +137,39 @@ func TestCredentialsAreNowhere(t *testing.T) {
 	if strings.Contains(log.String(), canary) || !strings.Contains(log.String(), "CreateProvider") {
 		t.Errorf("log:\n%s", log.String())
 	}
-	searched := searchFiles(t, dir)
+	searched := searchFiles(t, dir, canary, "GH_TOKEN")
 	if len(searched) < 2 { // before it is folded into the database, at the shutdown
 		t.Errorf("there is no log of the database to search, only %v", searched)
 	}
 	g.Stop(t)
-	searchFiles(t, dir)
+	searchFiles(t, dir, canary, "GH_TOKEN")
 }
 
-// searchFiles looks for the canary in all files of a folder, and returns their names. One of them must have the name of
-// a credential, or it is not where providers are.
-func searchFiles(t *testing.T, dir string) []string {
+// The token of a session is told to its caller and nobody else; what is kept is a digest of it.
+func TestTokensAreKeptNowhere(t *testing.T) {
+	dir, log := t.TempDir(), &buffer{}
+	g := gatewaytest.Start(t, gatewaytest.WithDBPath(filepath.Join(dir, "gateway.db")),
+		gatewaytest.WithLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	g.MustCreate(t, "web")
+	token := mustConnect(t, g).GetToken()
+	sum := sha256.Sum256([]byte(token))
+	searchFiles(t, dir, token, hex.EncodeToString(sum[:]))
+	for range 2 {
+		_, err := revoke(t, g, token, false)
+		if err != nil && strings.Contains(err.Error(), token) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if strings.Contains(log.String(), token) || !strings.Contains(log.String(), "RevokeSshSession") {
+		t.Errorf("log:\n%s", log.String())
+	}
+	g.Stop(t)
+	searchFiles(t, dir, token, "")
+}
+
+// searchFiles looks for a secret in all files of a folder, and returns their names. One of them must have what is kept
+// beside it, or it is not where the secret would be.
+func searchFiles(t *testing.T, dir, secret, beside string) []string {
 	t.Helper()
 	var names []string
 	stored := false
@@ -160,14 +184,14 @@ func searchFiles(t *testing.T, dir string) []string {
 		if len(content) > 0 {
 			names = append(names, entry.Name())
 		}
-		if bytes.Contains(content, []byte(canary)) {
+		if bytes.Contains(content, []byte(secret)) {
 			t.Errorf("%s has a credential in it", path)
 		}
-		stored = stored || bytes.Contains(content, []byte("GH_TOKEN"))
+		stored = stored || bytes.Contains(content, []byte(beside))
 		return nil
 	})
 	if err != nil || !stored {
-		t.Errorf("no file has the provider in it (%v): %v", names, err)
+		t.Errorf("no file has %q in it (%v): %v", beside, err, names)
 	}
 	return names
 }

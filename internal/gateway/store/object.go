@@ -15,6 +15,7 @@ const (
 	KindProvider        Kind = "provider"
 	KindTemplate        Kind = "sandbox template"
 	KindService         Kind = "service"          // child of a sandbox, perhaps without a name
+	KindSSHSession      Kind = "ssh session"      // child of a sandbox, whose name and id stand for its token
 	KindProviderReceipt Kind = "provider receipt" // child of a sandbox, named by the receipt's id
 	KindSandboxPolicy   Kind = "sandbox policy"   // child of a sandbox, one for each revision
 	KindSandboxSettings Kind = "sandbox settings" // child of a sandbox, one

@@ -107,6 +107,8 @@ type Change struct {
 	Write *Sandbox
 	// Remove deletes the row.
 	Remove bool
+	// Drop, when set, deletes the children of this kind.
+	Drop Kind
 	// Settle records an outcome: that of the target's request or, without one, of the operation that the row carries.
 	Settle Outcome
 	// Audit, when set, is recorded, about the row and with the time.

@@ -48,6 +48,11 @@ func (s *Store) ChangeSandbox(ctx context.Context, target store.Target, precondi
 		if err != nil {
 			return err
 		}
+		if change.Drop != "" {
+			if err := s.trim(ctx, tx, change.Drop, current.ID, 0); err != nil {
+				return err
+			}
+		}
 		return s.remember(ctx, tx, target.Request, current, change)
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -136,6 +137,11 @@ func (s *Store) insertObject(ctx context.Context, tx *sql.Tx, o store.Object, ne
 		}
 	}
 	return o, nil
+}
+
+func (s *Store) trim(ctx context.Context, tx *sql.Tx, kind store.Kind, sandboxID string, keep int) error {
+	_, err := tx.StmtContext(ctx, s.stmt.trim).ExecContext(ctx, sandboxID, string(kind), math.MaxInt32, keep)
+	return err
 }
 
 // ListObjects implements [store.Objects].

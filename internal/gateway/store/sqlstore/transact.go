@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -195,6 +194,5 @@ func (t *transaction) Audit(record store.AuditRecord) error {
 
 // Trim implements [store.Tx].
 func (t *transaction) Trim(kind store.Kind, sandboxID string, keep int) error {
-	_, err := t.tx.StmtContext(t.ctx, t.store.stmt.trim).ExecContext(t.ctx, sandboxID, string(kind), math.MaxInt32, keep)
-	return t.answer(err)
+	return t.answer(t.store.trim(t.ctx, t.tx, kind, sandboxID, keep))
 }

@@ -42,6 +42,28 @@ var changeCases = map[string]func(*testing.T, store.Store){
 		}
 		wantRow(t, s, want)
 	},
+	"a drop deletes the children of one kind": func(t *testing.T, s store.Store) {
+		web, other := mustCreate(t, s, sandbox("web")), mustCreate(t, s, sandbox("other"))
+		child := func(of store.Sandbox, kind store.Kind) store.Key {
+			return mustCreateObject(t, s, store.Object{
+				ID: uuid.NewString(), Key: store.Key{Kind: kind, Workspace: of.Workspace, SandboxID: of.ID, Name: "x"},
+			}).Key
+		}
+		dropped, kept := child(web, store.KindSSHSession), []store.Key{child(web, store.KindService), child(other, store.KindSSHSession)}
+		if _, err := s.ChangeSandbox(testContext(t), named("web"), nil, func(store.Sandbox, time.Time) (store.Change, error) {
+			return store.Change{Drop: store.KindSSHSession}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Object(testContext(t), dropped)
+		wantError(t, err, store.ErrObjectNotFound)
+		for _, key := range kept {
+			if _, err := s.Object(testContext(t), key); err != nil {
+				t.Errorf("%+v: %v", key, err)
+			}
+		}
+		wantRow(t, s, web)
+	},
 	"decide sees the row and the clock": func(t *testing.T, s store.Store) {
 		created := mustCreate(t, s, sandbox("web", due(time.Hour)))
 		_, err := s.ChangeSandbox(testContext(t), named("web"), nil, func(current store.Sandbox, now time.Time) (store.Change, error) {
