@@ -31,6 +31,15 @@ const (
 	conditional = "/openshell.conditional.v1.ConditionalSandboxes/DeleteSandbox"
 )
 
+// onEach runs a test with each command line, beside each other.
+func onEach(t *testing.T, test func(*testing.T, cli.CLI)) {
+	t.Helper()
+	cli.ForEach(t, func(t *testing.T, c cli.CLI) {
+		t.Parallel()
+		test(t, c)
+	})
+}
+
 // stage is a working directory in front of a gateway.
 type stage struct {
 	*cli.WorkingDir

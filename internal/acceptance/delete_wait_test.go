@@ -97,29 +97,31 @@ func TestO7AbsenceCannotBeProved(t *testing.T) {
 // by the time the delete is repeated.
 func TestT11LostReplyOfADelete(t *testing.T) {
 	t.Parallel()
-	for name, replaced := range map[string]bool{"gone": false, "replaced": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gatewaytest.Start(t)
-			s := set(t, cli.Require(t), g)
-			ours := s.up()
-			var stranger *openshellv1.Sandbox
-			g.Intercept(lose(conditional, func() {
-				g.WaitGone(t, ours)
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		for name, replaced := range map[string]bool{"gone": false, "replaced": true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				g := gatewaytest.Start(t)
+				s := set(t, c, g)
+				ours := s.up()
+				var stranger *openshellv1.Sandbox
+				g.Intercept(lose(conditional, func() {
+					g.WaitGone(t, ours)
+					if replaced {
+						stranger = g.MustCreate(t, "web")
+					}
+				}))
+				s.must(s.Destroy(t.Context()))
+				s.gone(ours)
 				if replaced {
-					stranger = g.MustCreate(t, "web")
+					unchanged(t, g, stranger)
 				}
-			}))
-			s.must(s.Destroy(t.Context()))
-			s.gone(ours)
-			if replaced {
-				unchanged(t, g, stranger)
-			}
-			if n := s.deletes(); n != 2 {
-				t.Errorf("%d deletes", n)
-			}
-		})
-	}
+				if n := s.deletes(); n != 2 {
+					t.Errorf("%d deletes", n)
+				}
+			})
+		}
+	})
 }
 
 // lose drops the first answer of a method, after it took effect and something else happened.

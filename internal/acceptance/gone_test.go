@@ -23,26 +23,28 @@ import (
 // A sandbox that somebody deleted by hand is planned anew, and is no obstacle to a destroy.
 func TestT7GoneByHand(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g)
-	ours := s.up()
-	s.must(s.Plan(t.Context(), savedPlan, "-destroy"))
-	g.MustDelete(t, "web")
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g)
+		ours := s.up()
+		s.must(s.Plan(t.Context(), savedPlan, "-destroy"))
+		g.MustDelete(t, "web")
 
-	s.expect(s.Plan(t.Context(), "create.tfplan"), 2, cli.Warning, ours, "is gone")
-	if actions := s.actions("create.tfplan"); !actions.Create() {
-		t.Errorf("planned %v", actions)
-	}
-	s.must(s.Apply(t.Context(), savedPlan))
-	if s.id() != "" {
-		t.Error("still in the state")
-	}
-	if again := s.up(); again == ours {
-		t.Error("the id was used again")
-	}
-	g.MustDelete(t, "web")
-	s.must(s.Destroy(t.Context()))
-	neverByName(t, g)
+		s.expect(s.Plan(t.Context(), "create.tfplan"), 2, cli.Warning, ours, "is gone")
+		if actions := s.actions("create.tfplan"); !actions.Create() {
+			t.Errorf("planned %v", actions)
+		}
+		s.must(s.Apply(t.Context(), savedPlan))
+		if s.id() != "" {
+			t.Error("still in the state")
+		}
+		if again := s.up(); again == ours {
+			t.Error("the id was used again")
+		}
+		g.MustDelete(t, "web")
+		s.must(s.Destroy(t.Context()))
+		neverByName(t, g)
+	})
 }
 
 // A gateway gives the same NOT_FOUND for a lack of access and for a missing workspace. Neither proves that the sandbox is

@@ -2,34 +2,36 @@ package acceptance_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
 
-// After an import in each form the plan is empty, or an update that needs no call; never a replacement.
+// An import in each form gives the same state. The plan after it is empty, or an update that needs no call; never a
+// replacement.
 func TestT5Import(t *testing.T) {
 	t.Parallel()
-	for name, form := range map[string]func(id string) string{
-		"name":                   func(string) string { return "web" },
-		"workspace and name":     func(string) string { return "default/web" },
-		"workspace, name and id": func(id string) string { return "default/web@" + id },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gatewaytest.Start(t)
-			s := set(t, cli.Require(t), g, everything...)
-			ours := s.up()
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g, everything...)
+		ours := s.up()
+		var first map[string]any
+		for _, form := range []string{"web", "default/web", "default/web@" + ours} {
 			s.must(s.Run(t.Context(), "state", "rm", web))
-			s.must(s.Import(t.Context(), web, form(ours)))
-			if s.id() != ours {
-				t.Errorf("imported %s", s.id())
+			s.must(s.Import(t.Context(), web, form))
+			got := s.resource().AttributeValues
+			if first == nil {
+				first = got
 			}
-			s.callFree() // running, wait_for and timeouts are Terraform's own
-			s.empty()
-		})
-	}
+			if got["id"] != ours || !reflect.DeepEqual(got, first) {
+				t.Errorf("%s: imported %v, want %v", form, got, first)
+			}
+		}
+		s.callFree() // running, wait_for and timeouts are Terraform's own
+		s.empty()
+	})
 }
 
 // callFree applies a plan that must be an update in place, and for which the gateway must not be asked to change anything.

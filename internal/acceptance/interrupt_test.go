@@ -18,8 +18,7 @@ func TestT18InterruptedCreate(t *testing.T) {
 	for moment, driver := range map[string]string{"waiting": `{ never_ready = true }`, "creating": `{ create_takes = "3s" }`} {
 		t.Run("Ctrl-C while "+moment, func(t *testing.T) {
 			t.Parallel()
-			cli.ForEach(t, func(t *testing.T, c cli.CLI) {
-				t.Parallel()
+			onEach(t, func(t *testing.T, c cli.CLI) {
 				interruptCreate(t, c, driver, (*cli.Process).Interrupt)
 			})
 		})
@@ -83,28 +82,30 @@ func waitFor(t *testing.T, happened func() bool) {
 // An interrupted destroy keeps the state; the next one joins the delete that the gateway goes on with.
 func TestT13InterruptedDestroy(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g, `driver_config = jsonencode({ simulated = { delete_after = "3s" } })`)
-	ours := s.up()
-	p, err := s.Start(t.Context(), "destroy", "-json", "-auto-approve")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.WaitPhase(t, ours, openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING)
-	g.ResetCalls()
-	waitFor(t, func() bool { return polled(g) })
-	if err := p.Interrupt(); err != nil {
-		t.Fatal(err)
-	}
-	s.expect(p.Wait(), 1, cli.Error, ours, "phase deleting", "kept as it was")
-	if s.id() != ours {
-		t.Fatalf("the state has %q", s.id())
-	}
-	r := s.Destroy(t.Context())
-	if err := r.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := g.GetByID(t, ours); ok || s.id() != "" {
-		t.Error("still there")
-	}
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g, `driver_config = jsonencode({ simulated = { delete_after = "3s" } })`)
+		ours := s.up()
+		p, err := s.Start(t.Context(), "destroy", "-json", "-auto-approve")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.WaitPhase(t, ours, openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING)
+		g.ResetCalls()
+		waitFor(t, func() bool { return polled(g) })
+		if err := p.Interrupt(); err != nil {
+			t.Fatal(err)
+		}
+		s.expect(p.Wait(), 1, cli.Error, ours, "phase deleting", "kept as it was")
+		if s.id() != ours {
+			t.Fatalf("the state has %q", s.id())
+		}
+		r := s.Destroy(t.Context())
+		if err := r.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := g.GetByID(t, ours); ok || s.id() != "" {
+			t.Error("still there")
+		}
+	})
 }

@@ -19,21 +19,23 @@ import (
 // name was invented and so nothing keeps a second one from being made.
 func TestT17T20LostReplyOfACreate(t *testing.T) {
 	t.Parallel()
-	for name, arguments := range map[string][]string{"named": {`name = "web"`}, "invented name": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gatewaytest.Start(t)
-			s := set(t, cli.Require(t), g)
-			s.sandbox(arguments...)
-			g.Intercept(lose("/CreateSandbox", func() {}))
-			ours := s.up()
-			if all := sandboxes(t, g); len(all) != 1 || all[0].GetMetadata().GetId() != ours {
-				t.Errorf("state %s, gateway %v", ours, all)
-			}
-			s.must(s.Destroy(t.Context()))
-			s.gone(ours)
-		})
-	}
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		for name, arguments := range map[string][]string{"named": {`name = "web"`}, "invented name": nil} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				g := gatewaytest.Start(t)
+				s := set(t, c, g)
+				s.sandbox(arguments...)
+				g.Intercept(lose("/CreateSandbox", func() {}))
+				ours := s.up()
+				if all := sandboxes(t, g); len(all) != 1 || all[0].GetMetadata().GetId() != ours {
+					t.Errorf("state %s, gateway %v", ours, all)
+				}
+				s.must(s.Destroy(t.Context()))
+				s.gone(ours)
+			})
+		}
+	})
 }
 
 // A create fails without an answer, and somebody else's sandbox has the name: it is not ours, neither to keep nor to delete.

@@ -20,42 +20,44 @@ func simulated(keys string) string {
 // An apply is over when the sandbox is ready, at once when it will never be, and without a look when told so.
 func TestT26O12WaitsForTheEndOfTheStart(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g, simulated(`ready_after = "2s"`))
-	s.write("more.tf", resources(map[string]string{
-		"unwaited": simulated(`never_ready = true`) + "\n  wait_for = \"none\"",
-		"finished": simulated(`exit_after = "0s"`) + "\n  wait_for = \"completed\"",
-		"short":    simulated(`exit_after = "0s"`), // a job that is done sooner than anybody looks
-		"failed":   simulated(`exit_after = "0s", exit_code = 3`) + "\n  wait_for = \"completed\"",
-		"refused":  simulated(`create_error = "no such image"`),
-	}))
-	start := time.Now()
-	r := s.Apply(t.Context(), "")
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %v", took)
-	}
-	s.expectAt(r, "openshell_sandbox.failed", "", "phase error", "exit code 3", "tainted")
-	s.expectAt(r, "openshell_sandbox.refused", "", "no such image")
-	if n := len(r.Errors()); n != 2 {
-		t.Errorf("%d errors", n)
-	}
-	phases := map[string]any{"web": "ready", "unwaited": "provisioning", "finished": "completed", "short": "completed"}
-	for name, phase := range phases {
-		if got := s.attribute("openshell_sandbox."+name, "phase"); got != phase {
-			t.Errorf("%s is in phase %v", name, got)
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g, simulated(`ready_after = "2s"`))
+		s.write("more.tf", resources(map[string]string{
+			"unwaited": simulated(`never_ready = true`) + "\n  wait_for = \"none\"",
+			"finished": simulated(`exit_after = "0s"`) + "\n  wait_for = \"completed\"",
+			"short":    simulated(`exit_after = "0s"`), // a job that is done sooner than anybody looks
+			"failed":   simulated(`exit_after = "0s", exit_code = 3`) + "\n  wait_for = \"completed\"",
+			"refused":  simulated(`create_error = "no such image"`),
+		}))
+		start := time.Now()
+		r := s.Apply(t.Context(), "")
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("took %v", took)
 		}
-	}
+		s.expectAt(r, "openshell_sandbox.failed", "", "phase error", "exit code 3", "tainted")
+		s.expectAt(r, "openshell_sandbox.refused", "", "no such image")
+		if n := len(r.Errors()); n != 2 {
+			t.Errorf("%d errors", n)
+		}
+		phases := map[string]any{"web": "ready", "unwaited": "provisioning", "finished": "completed", "short": "completed"}
+		for name, phase := range phases {
+			if got := s.attribute("openshell_sandbox."+name, "phase"); got != phase {
+				t.Errorf("%s is in phase %v", name, got)
+			}
+		}
 
-	// O10: what failed needs nobody's help. One apply with a better configuration replaces it.
-	failed := s.attribute("openshell_sandbox.failed", "id")
-	s.write("more.tf", resources(map[string]string{"failed": "", "refused": ""}))
-	if err := s.Apply(t.Context(), "").Err(); err != nil { // with a warning about the phase that the failed one is in
-		t.Fatal(err)
-	}
-	if again := s.attribute("openshell_sandbox.failed", "id"); again == failed || len(sandboxes(t, g)) != 3 {
-		t.Errorf("%v after %v, gateway %v", again, failed, sandboxes(t, g))
-	}
-	s.empty()
+		// O10: what failed needs nobody's help. One apply with a better configuration replaces it.
+		failed := s.attribute("openshell_sandbox.failed", "id")
+		s.write("more.tf", resources(map[string]string{"failed": "", "refused": ""}))
+		if err := s.Apply(t.Context(), "").Err(); err != nil { // with a warning about the phase that the failed one is in
+			t.Fatal(err)
+		}
+		if again := s.attribute("openshell_sandbox.failed", "id"); again == failed || len(sandboxes(t, g)) != 3 {
+			t.Errorf("%v after %v, gateway %v", again, failed, sandboxes(t, g))
+		}
+		s.empty()
+	})
 }
 
 // A phase that this provider does not know is one to wait in.
@@ -80,24 +82,26 @@ func TestO12UnknownPhase(t *testing.T) {
 // Somebody replaces the sandbox while the apply waits for it. The other one is not what the apply made.
 func TestO25ReplacedDuringTheWait(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g, simulated(`never_ready = true`))
-	var ours string
-	var stranger *openshellv1.Sandbox
-	g.Intercept(before("/GetSandbox", func() error {
-		if stranger == nil {
-			ours = g.WaitName(t, "web").GetMetadata().GetId()
-			stranger = g.Replace(t, "web")
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g, simulated(`never_ready = true`))
+		var ours string
+		var stranger *openshellv1.Sandbox
+		g.Intercept(before("/GetSandbox", func() error {
+			if stranger == nil {
+				ours = g.WaitName(t, "web").GetMetadata().GetId()
+				stranger = g.Replace(t, "web")
+			}
+			return nil
+		}))
+		s.expect(s.Apply(t.Context(), ""), 1, cli.Error, ours, stranger.GetMetadata().GetId(), "is gone")
+		if s.id() != ours || !s.resource().Tainted {
+			t.Errorf("the state is\n%s", s.raw())
 		}
-		return nil
-	}))
-	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, ours, stranger.GetMetadata().GetId(), "is gone")
-	if s.id() != ours || !s.resource().Tainted {
-		t.Errorf("the state is\n%s", s.raw())
-	}
-	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "ALREADY_EXISTS", stranger.GetMetadata().GetId())
-	s.must(s.Destroy(t.Context()))
-	unchanged(t, g, stranger)
+		s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "ALREADY_EXISTS", stranger.GetMetadata().GetId())
+		s.must(s.Destroy(t.Context()))
+		unchanged(t, g, stranger)
+	})
 }
 
 // A start that was planned loses against a delete that came first, and against one that comes between look and call.

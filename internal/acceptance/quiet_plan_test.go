@@ -19,7 +19,7 @@ var everything = []string{
 func TestT24T27SecondPlanIsEmpty(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, c cli.CLI, arguments []string) {
-		t.Parallel()
+		t.Helper()
 		g := gatewaytest.Start(t)
 		s := set(t, c, g, arguments...)
 		s.up()
@@ -33,10 +33,13 @@ func TestT24T27SecondPlanIsEmpty(t *testing.T) {
 		readsOnly(t, g)
 	}
 	for name, arguments := range map[string][]string{"minimal": nil, "stopped": {`running = false`}} {
-		t.Run(name, func(t *testing.T) { test(t, cli.Require(t), arguments) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, cli.Require(t), arguments)
+		})
 	}
 	t.Run("everything", func(t *testing.T) {
-		cli.ForEach(t, func(t *testing.T, c cli.CLI) { test(t, c, everything) })
+		onEach(t, func(t *testing.T, c cli.CLI) { test(t, c, everything) })
 	})
 }
 

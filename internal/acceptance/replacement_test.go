@@ -30,8 +30,7 @@ func TestO1DestroyLeavesAStrangerAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cli.ForEach(t, func(t *testing.T, c cli.CLI) {
-				t.Parallel()
+			onEach(t, func(t *testing.T, c cli.CLI) {
 				g := gatewaytest.Start(t)
 				s := set(t, c, g)
 				ours := s.up()
@@ -63,20 +62,22 @@ func replaceAtVersion(t *testing.T, g *gatewaytest.Gateway, version uint64) *ope
 // The race proper: the replacement happens between the provider's last look and the gateway's handling of the delete.
 func TestO1DestroyRacesAReplacement(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g)
-	ours := s.up()
-	var stranger *openshellv1.Sandbox
-	g.Intercept(before(conditional, func() error {
-		if stranger == nil {
-			stranger = g.Replace(t, "web")
-		}
-		return nil
-	}))
-	r := s.Destroy(t.Context())
-	s.expect(r, 0, cli.Warning, ours, stranger.GetMetadata().GetId())
-	unchanged(t, g, stranger)
-	neverByName(t, g)
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g)
+		ours := s.up()
+		var stranger *openshellv1.Sandbox
+		g.Intercept(before(conditional, func() error {
+			if stranger == nil {
+				stranger = g.Replace(t, "web")
+			}
+			return nil
+		}))
+		r := s.Destroy(t.Context())
+		s.expect(r, 0, cli.Warning, ours, stranger.GetMetadata().GetId())
+		unchanged(t, g, stranger)
+		neverByName(t, g)
+	})
 }
 
 // on_identity_mismatch = "error" makes refresh and destroy fail, with the state as it was.
@@ -101,8 +102,7 @@ func TestT1RefreshNeverAdopts(t *testing.T) {
 	for _, identity := range []string{"as written", "T6 without identity"} {
 		t.Run(identity, func(t *testing.T) {
 			t.Parallel()
-			cli.ForEach(t, func(t *testing.T, c cli.CLI) {
-				t.Parallel()
+			onEach(t, func(t *testing.T, c cli.CLI) {
 				g := gatewaytest.Start(t)
 				s := set(t, c, g)
 				ours := s.up()

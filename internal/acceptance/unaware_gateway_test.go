@@ -13,8 +13,7 @@ import (
 // A gateway without the conditional service: destroy fails, sends no delete it would carry out, and keeps the state.
 func TestO2UnawareGateway(t *testing.T) {
 	t.Parallel()
-	cli.ForEach(t, func(t *testing.T, c cli.CLI) {
-		t.Parallel()
+	onEach(t, func(t *testing.T, c cli.CLI) {
 		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
 		s := set(t, c, g)
 		ours := s.up()

@@ -29,32 +29,34 @@ func TestT3DependantsSeeTheNewID(t *testing.T) {
 // A state that does not say which sandbox it means leads to no delete: only that nobody has the name ends it (O27).
 func TestT4O27StateWithoutID(t *testing.T) {
 	t.Parallel()
-	for name, id := range map[string]string{"null": `null`, "empty": `""`, "the name": `"web"`} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gatewaytest.Start(t)
-			s := set(t, cli.Require(t), g)
-			ours := s.up()
-			mine, _ := g.GetByID(t, ours)
-			s.write("terraform.tfstate", strings.Replace(string(s.raw()), `"id": "`+ours+`"`, `"id": `+id, 1))
-			state := s.raw()
-			says := []string{"does not say which sandbox", ours, "terraform state rm", "terraform import ADDRESS 'default/web@" + ours + "'", "kept as it was"}
-			for _, r := range []cli.Result{s.Plan(t.Context(), ""), s.Destroy(t.Context(), "-refresh=false")} {
-				s.expect(r, 1, cli.Error, says...)
-				s.stateIs(state)
-			}
-			unchanged(t, g, mine)
-			neverByName(t, g)
-			if n := s.deletes(); n > 0 {
-				t.Errorf("%d deletes", n)
-			}
-			g.MustDelete(t, "web")
-			s.must(s.Destroy(t.Context(), "-refresh=false"))
-			if s.id() != "" {
-				t.Error("still in the state")
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		for name, id := range map[string]string{"null": `null`, "empty": `""`, "the name": `"web"`} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				g := gatewaytest.Start(t)
+				s := set(t, c, g)
+				ours := s.up()
+				mine, _ := g.GetByID(t, ours)
+				s.write("terraform.tfstate", strings.Replace(string(s.raw()), `"id": "`+ours+`"`, `"id": `+id, 1))
+				state := s.raw()
+				says := []string{"does not say which sandbox", ours, "terraform state rm", "terraform import ADDRESS 'default/web@" + ours + "'", "kept as it was"}
+				for _, r := range []cli.Result{s.Plan(t.Context(), ""), s.Destroy(t.Context(), "-refresh=false")} {
+					s.expect(r, 1, cli.Error, says...)
+					s.stateIs(state)
+				}
+				unchanged(t, g, mine)
+				neverByName(t, g)
+				if n := s.deletes(); n > 0 {
+					t.Errorf("%d deletes", n)
+				}
+				g.MustDelete(t, "web")
+				s.must(s.Destroy(t.Context(), "-refresh=false"))
+				if s.id() != "" {
+					t.Error("still in the state")
+				}
+			})
+		}
+	})
 }
 
 // The same name in two workspaces is two sandboxes. When the destroy of one is over it is really gone, so that its
