@@ -74,6 +74,7 @@ func newFake() *fake {
 func (f *fake) put(name, id string, phase openshellv1.SandboxPhase) *openshellv1.Sandbox {
 	sb := &openshellv1.Sandbox{
 		Metadata: &datamodelv1.ObjectMeta{Id: id, Name: name, Workspace: "default"},
+		Spec:     &openshellv1.SandboxSpec{},
 		Status:   &openshellv1.SandboxStatus{Phase: phase},
 	}
 	f.sandboxes[name] = sb
@@ -219,6 +220,29 @@ func (g guarded) move(p *conditionalv1.SandboxPrecondition, name string, to open
 	}
 	g.f.sandboxes[name].Status.Phase = to
 	return &openshellv1.SandboxResponse{Sandbox: g.f.sandboxes[name]}, nil
+}
+
+func (g guarded) AttachSandboxProvider(_ context.Context, req *conditionalv1.ConditionalAttachSandboxProviderRequest) (*openshellv1.AttachSandboxProviderResponse, error) {
+	sb, err := g.providers(req.GetPrecondition(), req.GetRequest().GetSandbox(), func(names []string) []string {
+		return append(names, req.GetRequest().GetProvider())
+	})
+	return &openshellv1.AttachSandboxProviderResponse{Sandbox: sb, Attached: true}, err
+}
+
+func (g guarded) DetachSandboxProvider(_ context.Context, req *conditionalv1.ConditionalDetachSandboxProviderRequest) (*openshellv1.DetachSandboxProviderResponse, error) {
+	sb, err := g.providers(req.GetPrecondition(), req.GetRequest().GetSandbox(), func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return name == req.GetRequest().GetProvider() })
+	})
+	return &openshellv1.DetachSandboxProviderResponse{Sandbox: sb, Detached: true}, err
+}
+
+func (g guarded) providers(p *conditionalv1.SandboxPrecondition, name string, edit func([]string) []string) (*openshellv1.Sandbox, error) {
+	if err := g.check(p, name); err != nil {
+		return nil, err
+	}
+	sb := g.f.sandboxes[name]
+	sb.Spec.Providers = edit(sb.GetSpec().GetProviders())
+	return sb, nil
 }
 
 // serve runs a test in a bubble where time is fake: pauses and time limits take no time at all.

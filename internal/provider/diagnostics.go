@@ -30,6 +30,7 @@ type report struct {
 const (
 	stateKept    = "kept as it was."
 	stateRemoved = "the sandbox was removed from it."
+	stateHalf    = "holds what was changed before the failure; the next apply does the rest."
 	stateTainted = "holds the sandbox and its id, marked as tainted: the next apply replaces it, a destroy removes it."
 	stateNothing = "nothing was written to it."
 )

@@ -42,6 +42,7 @@ type sandboxDataModel struct {
 	LogLevel         types.String     `tfsdk:"log_level"`
 	DriverConfig     types.String     `tfsdk:"driver_config"`
 	RestartPolicy    types.String     `tfsdk:"restart_policy"`
+	Providers        types.Set        `tfsdk:"providers"`
 	Resources        types.Object     `tfsdk:"resources"`
 	GPU              types.Object     `tfsdk:"gpu"`
 	RuntimeClassName types.String     `tfsdk:"runtime_class_name"`
@@ -86,6 +87,7 @@ func (d *sandboxDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"log_level":      text("Log level inside the sandbox. Null if none was set."),
 			"driver_config":  text("Settings for the gateway's compute driver, as the text of a JSON object. Null if there are none."),
 			"restart_policy": text("When the main process is started again after it ended: `never`, `on_failure` or `always`."),
+			"providers":      schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the attached credential providers."},
 			"resources": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "Limits of what the sandbox may use. Null if there are none.",
 				Attributes: map[string]schema.Attribute{
@@ -159,6 +161,7 @@ func (m *sandboxDataModel) fill(ctx context.Context, c *client.Client, sb *opens
 	m.ID, m.Image, m.Command, m.TTY = from.ID, from.Image, from.Command, from.TTY
 	m.Labels, m.Annotations, m.LogLevel = from.Labels, from.Annotations, from.LogLevel
 	m.DriverConfig, m.RestartPolicy = from.DriverConfig, from.RestartPolicy
+	m.Providers = textSet(sb.GetSpec().GetProviders())
 	m.Resources, m.GPU, m.WorkloadTemplate = from.Resources, from.GPU, from.WorkloadTemplate
 	m.RuntimeClassName, m.UserNamespaces = from.RuntimeClassName, from.UserNamespaces
 	m.Phase, m.CreatedTime, m.ExitCode = from.Phase, from.CreatedTime, from.ExitCode

@@ -49,18 +49,16 @@ func (r *sandboxResource) Create(ctx context.Context, req resource.CreateRequest
 		m.createFailure(err).asError(&resp.Diagnostics)
 		return
 	}
-	planned := m.Running
 	m.adopt(sb)
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
 
-	sb, err = settle(ctx, c, m.ref(), m.WaitFor, planned, sb)
+	sb, err = settle(ctx, c, m.ref(), m.WaitFor, m.Running, sb)
 	if err != nil {
 		failure("The sandbox was created, but did not become what it should", m.ref(), stateTainted, "create", err).asError(&resp.Diagnostics)
 		return
 	}
 	m.observe(sb)
-	m.Running = planned
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 }
 

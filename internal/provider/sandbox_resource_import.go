@@ -126,6 +126,7 @@ func imported(ref client.Ref, sb *openshellv1.Sandbox) (sandboxModel, error) {
 		LogLevel:         textOrNull(spec.GetLogLevel()),
 		DriverConfig:     driverConfig,
 		RestartPolicy:    restartPolicy(sb),
+		Providers:        types.SetNull(types.StringType),
 		Resources:        resourcesFrom(sb),
 		GPU:              gpuFrom(sb),
 		RuntimeClassName: textOrNull(spec.GetTemplate().GetRuntimeClassName()),
@@ -135,6 +136,9 @@ func imported(ref client.Ref, sb *openshellv1.Sandbox) (sandboxModel, error) {
 		WaitFor:          types.StringValue(waitReady),
 		Timeouts:         timeouts.Value{Object: types.ObjectNull(timeoutTypes)},
 		CreatedTime:      createdTime(sb),
+	}
+	if providers := spec.GetProviders(); len(providers) > 0 {
+		m.Providers = textSet(providers)
 	}
 	m.observe(sb)
 	return m, err

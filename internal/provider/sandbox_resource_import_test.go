@@ -17,7 +17,8 @@ func rich(r *openshellv1.CreateSandboxRequest) {
 	r.Labels = map[string]string{"team": "a", client.LabelManagedBy: client.ManagedByTerraform}
 	r.Annotations = map[string]string{"note": "x", client.AnnotationCreateID: "0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0001"}
 	r.Spec = &openshellv1.SandboxSpec{
-		LogLevel: "debug", Environment: map[string]string{"A": "b"}, Command: []string{"sleep", "1"},
+		Providers: []string{"b", "a"},
+		LogLevel:  "debug", Environment: map[string]string{"A": "b"}, Command: []string{"sleep", "1"},
 		RestartPolicy: openshellv1.SandboxRestartPolicy_SANDBOX_RESTART_POLICY_ALWAYS,
 		Template: &openshellv1.SandboxTemplate{
 			Image: "example.com/a:1", DriverConfig: gatewaytest.DriverConfig(map[string]any{"ready_after": "10ms"}),
@@ -33,6 +34,8 @@ func rich(r *openshellv1.CreateSandboxRequest) {
 // Each form gives the same state, of which a plan with the same configuration changes nothing.
 func TestImport(t *testing.T) {
 	g := gatewaytest.Start(t)
+	g.MustProvider(t, "a")
+	g.MustProvider(t, "b")
 	sb := g.MustCreate(t, "web", gatewaytest.Request(rich))
 	g.Annotate(t, "web", "internal.openshell.ai/auth-epoch", "7")
 	id := sb.GetMetadata().GetId()
@@ -40,7 +43,7 @@ func TestImport(t *testing.T) {
 	config := values{
 		"name": str("web"), "image": str("example.com/a:1"), "command": textsOf("sleep", "1"), "environment": textMap(map[string]string{"A": "b"}),
 		"labels": textMap(map[string]string{"team": "a"}), "annotations": textMap(map[string]string{"note": "x"}), "log_level": str("debug"),
-		"restart_policy": str("always"), "driver_config": str(` { "simulated" : { "ready_after" : "10ms" } } `), "runtime_class_name": str("gvisor"), "user_namespaces": boolean(false),
+		"restart_policy": str("always"), "driver_config": str(` { "simulated" : { "ready_after" : "10ms" } } `), "runtime_class_name": str("gvisor"), "user_namespaces": boolean(false), "providers": textSetOf("a", "b"),
 		"resources": full(object(t, s.sandboxType.AttributeTypes["resources"]), values{"cpu": str("500m"), "memory": str("1024Mi")}),
 		"gpu":       full(object(t, s.sandboxType.AttributeTypes["gpu"]), values{"count": number(2)}),
 	}
@@ -85,7 +88,7 @@ func TestImportMinimal(t *testing.T) {
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
-	for _, attribute := range []string{"command", "environment", "labels", "annotations", "log_level", "driver_config", "exit_code", "resources", "gpu", "runtime_class_name", "user_namespaces", "workload_template", "name_prefix"} {
+	for _, attribute := range []string{"command", "environment", "labels", "annotations", "log_level", "driver_config", "exit_code", "resources", "gpu", "runtime_class_name", "user_namespaces", "workload_template", "name_prefix", "providers"} {
 		if !state[attribute].IsNull() {
 			t.Errorf("%s is %v", attribute, state[attribute])
 		}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type sandboxModel struct {
 	LogLevel         types.String   `tfsdk:"log_level"`
 	DriverConfig     types.String   `tfsdk:"driver_config"`
 	RestartPolicy    types.String   `tfsdk:"restart_policy"`
+	Providers        types.Set      `tfsdk:"providers"`
 	Resources        types.Object   `tfsdk:"resources"`
 	GPU              types.Object   `tfsdk:"gpu"`
 	RuntimeClassName types.String   `tfsdk:"runtime_class_name"`
@@ -92,12 +94,20 @@ func (m *sandboxModel) adopt(sb *openshellv1.Sandbox) {
 	m.observe(sb)
 }
 
-// observe takes over what can change during a sandbox's life.
+// observe takes over what the gateway decides during a sandbox's life.
 func (m *sandboxModel) observe(sb *openshellv1.Sandbox) {
 	m.Phase = types.StringValue(client.Phase(sb))
 	m.ExitCode = types.Int64Null()
 	if status := sb.GetStatus(); status != nil && status.ExitCode != nil {
 		m.ExitCode = types.Int64Value(int64(status.GetExitCode()))
+	}
+}
+
+// follow takes over what others may have changed of what the configuration manages.
+func (m *sandboxModel) follow(sb *openshellv1.Sandbox) {
+	m.observe(sb)
+	if !m.Providers.IsNull() {
+		m.Providers = textSet(sb.GetSpec().GetProviders())
 	}
 	if m.Running.IsNull() {
 		return
@@ -152,11 +162,35 @@ func textList(values []string) types.List {
 	if len(values) == 0 {
 		return types.ListNull(types.StringType)
 	}
+	return types.ListValueMust(types.StringType, textValues(values))
+}
+
+// textSet is empty, not null, when there are no values.
+func textSet(values []string) types.Set {
+	return types.SetValueMust(types.StringType, textValues(values))
+}
+
+func textValues(values []string) []attr.Value {
 	elements := make([]attr.Value, 0, len(values))
 	for _, value := range values {
 		elements = append(elements, types.StringValue(value))
 	}
-	return types.ListValueMust(types.StringType, elements)
+	return elements
+}
+
+// sorted gives the known elements of a set; nil for null.
+func sorted(set types.Set) []string {
+	if set.IsNull() {
+		return nil
+	}
+	values := []string{}
+	for _, element := range set.Elements() {
+		if text, ok := element.(types.String); ok && given(text) {
+			values = append(values, text.ValueString())
+		}
+	}
+	slices.Sort(values)
+	return values
 }
 
 func textOrNull(text string) types.String {

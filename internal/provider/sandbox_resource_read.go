@@ -59,7 +59,7 @@ func (r *sandboxResource) remove(ctx context.Context, m sandboxModel, gone clien
 
 // refresh takes over what can change. Everything else is fixed for an id, so the state has it.
 func (r *sandboxResource) refresh(ctx context.Context, c *client.Client, m sandboxModel, sb *openshellv1.Sandbox, resp *resource.ReadResponse) {
-	m.observe(sb)
+	m.follow(sb)
 	if m.WorkspaceID.IsNull() { // this gateway has our id, so it is the right one; perhaps the caller may read it now
 		if workspace, err := c.Workspace(ctx, m.Workspace.ValueString()); err == nil {
 			m.WorkspaceID = types.StringValue(workspace.GetMetadata().GetId())

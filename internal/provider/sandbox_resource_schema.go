@@ -91,6 +91,10 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				Validators:          []validator.String{stringvalidator.OneOf(restartPolicies()...)},
 				MarkdownDescription: "When the main process is started again after it ended: `never`, `on_failure` or `always`. Default: the gateway's, which is `never`." + replaces,
 			},
+			"providers": schema.SetAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Names of the credential providers attached to the sandbox, at most 32. They are all of them: others are detached. Left out, Terraform leaves them to others. Changed in place, bound to the sandbox's id; that needs a gateway that offers such calls (`openshell.conditional.v1`). Processes that run already keep the credentials they were started with.",
+			},
 			"resources": schema.SingleNestedAttribute{
 				Optional: true, PlanModifiers: []planmodifier.Object{replaceWhole()},
 				MarkdownDescription: "Limits of what the sandbox may use. Another way of writing the same amount is no change." + replaces,
@@ -171,7 +175,7 @@ func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	for name, description := range map[string]string{
 		"create": "For creating the sandbox and waiting for it" + unit + shortDuration(defaultCreateTimeout) + "`.",
 		"read":   "For reading it during a refresh" + unit + shortDuration(defaultReadTimeout) + "`.",
-		"update": "For stopping or starting it" + unit + shortDuration(defaultUpdateTimeout) + "`.",
+		"update": "For changing it in place" + unit + shortDuration(defaultUpdateTimeout) + "`.",
 		"delete": "For deleting it and waiting until it is gone" + unit + shortDuration(defaultDeleteTimeout) + "`. A destroy uses the value in the state, so apply a change first.",
 	} {
 		nested.Attributes[name] = schema.StringAttribute{Optional: true, Validators: []validator.String{positiveDuration{}}, MarkdownDescription: description}

@@ -32,6 +32,7 @@ func (m sandboxModel) spec() *openshellv1.SandboxSpec {
 		Environment:          texts(m.Environment),
 		Template:             m.template(),
 		ResourceRequirements: m.requirements(),
+		Providers:            sorted(m.Providers),
 		Tty:                  m.TTY.ValueBool(),
 		RestartPolicy:        openshellv1.SandboxRestartPolicy(openshellv1.SandboxRestartPolicy_value[restartPrefix+strings.ToUpper(m.RestartPolicy.ValueString())]),
 	}

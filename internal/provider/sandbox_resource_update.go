@@ -4,64 +4,109 @@ import (
 	"context"
 	"errors"
 
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
 
-// Update stops or starts the sandbox, bound to its id. Everything else that does not replace it is Terraform's own, and
-// needs no call.
+// change is one change in place. It keeps in the state what it has done, also when it fails.
+type change struct {
+	title string
+	at    path.Path
+	make  func(ctx context.Context, c *client.Client, state *sandboxModel) error
+}
+
+// changes are those that need calls, in their order: a process that is started gets the new providers. What else is not a
+// replacement is Terraform's own.
+func (m sandboxModel) changes(state sandboxModel) []change {
+	var all []change
+	if !m.Providers.Equal(state.Providers) && !m.Providers.IsNull() {
+		all = append(all, change{"The sandbox's providers were not changed as planned", path.Root("providers"), m.setProviders})
+	}
+	if !m.Running.Equal(state.Running) && !m.Running.IsNull() {
+		title := "The sandbox was not stopped"
+		if m.Running.ValueBool() {
+			title = "The sandbox was not started"
+		}
+		all = append(all, change{title, path.Root("running"), m.switchTo})
+	}
+	return all
+}
+
+// Update changes in place what can be, bound to the sandbox's id. After a failure the state says what was done before it.
 func (r *sandboxResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var m, state sandboxModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	var plan, state sandboxModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	limit, diags := plan.Timeouts.Update(ctx, defaultUpdateTimeout)
+	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !m.Running.Equal(state.Running) {
-		planned := m.Running
-		m.Phase, m.ExitCode = state.Phase, state.ExitCode
-		if !planned.IsNull() {
-			sb := r.switchTo(ctx, m, resp)
-			if sb == nil {
-				return
-			}
-			m.observe(sb)
-			m.Running = planned
-		}
+	if changes := plan.changes(state); len(changes) > 0 {
+		ctx, cancel := context.WithTimeout(plan.withSecrets(ctx), limit)
+		defer cancel()
+		r.apply(ctx, changes, &state, resp)
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
-	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
+	if !resp.Diagnostics.HasError() {
+		plan.Phase, plan.ExitCode = state.Phase, state.ExitCode
+		state = plan
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, state)...)
 }
 
-// switchTo makes the sandbox run or not, as the plan says. It returns nil if that failed.
-func (r *sandboxResource) switchTo(ctx context.Context, m sandboxModel, resp *resource.UpdateResponse) *openshellv1.Sandbox {
+// apply makes the changes up to the first that fails.
+func (r *sandboxResource) apply(ctx context.Context, changes []change, state *sandboxModel, resp *resource.UpdateResponse) {
 	c := r.data.connection(&resp.Diagnostics)
-	limit, diags := m.Timeouts.Update(ctx, defaultUpdateTimeout)
-	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
-		return nil
+		return
 	}
-	ctx, cancel := context.WithTimeout(m.withSecrets(ctx), limit)
-	defer cancel()
-	title := "The sandbox was not stopped"
+	kept := stateKept
+	for _, change := range changes {
+		before := *state
+		err := errors.New("the state holds no valid id of the sandbox, so nothing was sent")
+		if isSandboxID(state.ID.ValueString()) {
+			err = change.make(ctx, c, state)
+		}
+		if !before.Providers.Equal(state.Providers) {
+			kept = stateHalf
+		}
+		if err != nil {
+			report := failure(change.title, state.ref(), kept, "update", err)
+			report.at = change.at
+			report.asError(&resp.Diagnostics)
+			return
+		}
+	}
+}
+
+// setProviders attaches and detaches providers. Where the state did not manage them, all others go.
+func (m sandboxModel) setProviders(ctx context.Context, c *client.Client, state *sandboxModel) error {
+	sb, err := c.SetProviders(ctx, m.ref(), sorted(state.Providers), sorted(m.Providers))
+	if sb != nil {
+		state.Providers = textSet(sb.GetSpec().GetProviders())
+	}
+	return err
+}
+
+// switchTo makes the sandbox run or not.
+func (m sandboxModel) switchTo(ctx context.Context, c *client.Client, state *sandboxModel) error {
 	var sb *openshellv1.Sandbox
 	var err error
-	switch ref := m.ref(); {
-	case !isSandboxID(ref.ID):
-		err = errors.New("the state holds no valid id of the sandbox, so nothing was sent")
-	case m.Running.ValueBool():
-		title = "The sandbox was not started"
+	if m.Running.ValueBool() {
 		sb, err = start(ctx, c, m)
-	default:
-		sb, err = c.Stop(ctx, ref)
+	} else {
+		sb, err = c.Stop(ctx, m.ref())
 	}
 	if err != nil {
-		failure(title, m.ref(), stateKept, "update", err).asError(&resp.Diagnostics)
-		return nil
+		return err
 	}
-	return sb
+	state.Running = m.Running
+	state.observe(sb)
+	return nil
 }
 
 // start starts a stopped sandbox and waits for what wait_for says.

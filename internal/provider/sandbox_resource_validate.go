@@ -28,6 +28,7 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 		resp.Diagnostics.AddAttributeError(wirePath(v.Field), "The value is not valid", fmt.Sprintf("%s %s.", wirePath(v.Field), v.Problem))
 	}
 	m.validateMaps(&resp.Diagnostics)
+	m.validateProviders(&resp.Diagnostics)
 	m.validateChoices(&resp.Diagnostics)
 	if m.TTY.Equal(types.BoolValue(false)) && !m.Command.IsUnknown() && len(m.Command.Elements()) == 0 {
 		resp.Diagnostics.AddAttributeError(path.Root("tty"), "A sandbox without a command always has a terminal",
@@ -36,6 +37,26 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 	if m.Running.Equal(types.BoolValue(false)) && m.WaitFor.ValueString() == waitCompleted {
 		resp.Diagnostics.AddAttributeError(path.Root("running"), "A stopped sandbox does not complete",
 			"running = false and wait_for = \"completed\" contradict each other: leave one of them out.")
+	}
+}
+
+// validateProviders checks each name, and how many there are.
+func (m sandboxModel) validateProviders(diags *diag.Diagnostics) {
+	at := path.Root("providers")
+	for _, name := range m.Providers.Elements() {
+		problem := ""
+		switch text, _ := name.(types.String); {
+		case text.IsNull():
+			problem = "must not be null"
+		case given(text):
+			problem = rules.ProviderName(text.ValueString())
+		}
+		if problem != "" {
+			diags.AddAttributeError(at, "The name of a provider is not valid", fmt.Sprintf("providers: a name %s.", problem))
+		}
+	}
+	if n := len(m.Providers.Elements()); n > rules.MaxProviders {
+		diags.AddAttributeError(at, "There are too many providers", fmt.Sprintf("providers must have at most %d names, not %d.", rules.MaxProviders, n))
 	}
 }
 
@@ -121,6 +142,8 @@ func wirePath(field string) path.Path {
 	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "restart_policy", "runtime_class_name", "tty", "user_namespaces", "workload_template":
 	case "workspace_scope":
 		return path.Root("workspace")
+	case "providers": // whose elements have no index
+		return path.Root(name)
 	case "resource_requirements.gpu.count":
 		return path.Root("gpu").AtName("count")
 	default:

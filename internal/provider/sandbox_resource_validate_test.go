@@ -18,6 +18,12 @@ func TestSandboxValidate(t *testing.T) {
 		}
 		return m
 	}
+	numbered := func(n int) (names []string) {
+		for i := range n {
+			names = append(names, fmt.Sprint(i))
+		}
+		return names
+	}
 	repeat := func(n int) []string {
 		out := make([]string, n)
 		for i := range out {
@@ -75,6 +81,10 @@ func TestSandboxValidate(t *testing.T) {
 		"runtime class":       {values{"runtime_class_name": str(long(1024))}, values{"runtime_class_name": str(long(1025))}, "runtime_class_name", "1024"},
 		"runtime class empty": {values{}, values{"runtime_class_name": str("")}, "runtime_class_name", "null"},
 		"workload template":   {values{"workload_template": str(long(19))}, values{"workload_template": str(long(20))}, "workload_template", "19"},
+		"provider count":      {values{"providers": textSetOf(numbered(32)...)}, values{"providers": textSetOf(numbered(33)...)}, "providers", "32"},
+		"provider length":     {values{"providers": textSetOf(long(253))}, values{"providers": textSetOf("a", long(254))}, "providers", "253"},
+		"provider empty":      {values{"providers": textSetOf()}, values{"providers": textSetOf("a", "")}, "providers", "empty"},
+		"provider null":       {values{}, values{"providers": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{tftypes.NewValue(tftypes.String, nil)})}, "providers", "null"},
 		"restart policy":      {values{"restart_policy": str("on_failure")}, values{"restart_policy": str("sometimes")}, "restart_policy", "on_failure"},
 		"driver config":       {values{"driver_config": str(`{"docker":{}}`)}, values{"driver_config": str(`{"docker": ` + canary)}, "driver_config", "byte 12"},
 		"driver config list":  {values{"driver_config": str(`{}`)}, values{"driver_config": str(`["` + canary + `"]`)}, "driver_config", "object"},

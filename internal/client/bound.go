@@ -1,0 +1,115 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
+)
+
+// boundChange is one change of a sandbox through the conditional service, bound to its id. A gateway without the service is
+// a NotSupportedError, another sandbox under the name a GoneError. The call is made once: if its answer is lost, the sandbox
+// tells whether it took effect. Only a definite refusal that passes by itself is tried again.
+type boundChange struct {
+	*wait
+	c *Client
+	// decide says what a sandbox, as it is, calls for.
+	decide func(*openshellv1.Sandbox) move
+	// call makes the change and returns the sandbox from the reply.
+	call func(context.Context) (*openshellv1.Sandbox, error)
+
+	seen  *openshellv1.Sandbox // last
+	sent  bool
+	lost  error // why the answer of the one call did not arrive
+	stale int
+	mixed int
+}
+
+// move is what a sandbox calls for.
+type move int
+
+const (
+	hold move = iota
+	act
+	arrived
+	impossible
+)
+
+func (b *boundChange) run(ctx context.Context) (*openshellv1.Sandbox, error) {
+	for {
+		sb, gone, err := b.c.Observe(ctx, b.ref)
+		if gone != nil {
+			return nil, &GoneError{Ref: b.ref, Gone: *gone}
+		}
+		if err := b.judge(ctx, err); err != nil {
+			return nil, err
+		}
+		if sb != nil {
+			b.seen, b.observed = sb, b.c.Observed(ctx, sb)
+			switch b.decide(sb) {
+			case arrived:
+				return sb, nil
+			case impossible:
+				return nil, &FailedError{Ref: b.ref, Observed: b.observed, Goal: b.goal}
+			case act:
+				if sb, err := b.act(ctx); sb != nil || err != nil {
+					return sb, err
+				}
+			case hold:
+			}
+		}
+		if err := b.again(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// act makes the call. Without a sandbox or an error in return, the sandbox is to be looked at again.
+func (b *boundChange) act(ctx context.Context) (*openshellv1.Sandbox, error) {
+	if b.lost != nil { // it was sent, and the sandbox shows no effect; replicas that lag are given a few reads
+		if b.stale++; b.stale < staleReads {
+			return nil, nil
+		}
+		return nil, b.lost
+	}
+	sb, err := b.call(ctx)
+	if err == nil {
+		b.sent = true
+		if !sameID(IDOf(sb), b.ref.ID) {
+			return nil, &BrokenReplyError{Call: "ConditionalSandboxes", Problem: fmt.Sprintf("success for the sandbox id %q, where the call was for %s", IDOf(sb), b.ref.ID)}
+		}
+		b.seen = sb
+		return sb, nil
+	}
+	if _, ok := errors.AsType[*apierr.IdentityMismatch](err); ok {
+		return nil, nil // the next look proves it
+	}
+	if isVersionConflict(err) { // a write of somebody else's got in between; nothing was changed
+		b.last = err
+		return nil, nil
+	}
+	switch status.Code(err) {
+	case codes.NotFound:
+		return nil, nil
+	case codes.Unimplemented, codes.PermissionDenied:
+		mixed, err := b.c.unsupported(ctx, err)
+		if b.mixed++; mixed && b.mixed < mixedFleetTries {
+			b.last = err
+			return nil, nil
+		}
+		return nil, err
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		if ctx.Err() != nil {
+			return nil, b.ended(ctx)
+		}
+		b.sent, b.lost = true, err
+		return nil, nil
+	default:
+		return nil, err
+	}
+}
