@@ -241,12 +241,12 @@ func TestTLS(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			_, err = c.Workspace(ctx, "default")
-			switch {
-			case tc.remedy == "":
+			switch tc.remedy {
+			case "":
 				if err != nil {
 					t.Error(err)
 				}
-			case tc.remedy == refused:
+			case refused:
 				if e := as[*CallError](t, err); e.TLSRemedy() != "" {
 					t.Error(e.TLSRemedy())
 				}

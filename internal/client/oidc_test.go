@@ -91,7 +91,7 @@ func serveOIDC(t *testing.T, f *fake, i *issuer, test func(ctx context.Context, 
 	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", Credentials: i.credentials()}, test)
 }
 
-func read1(t *testing.T, ctx context.Context, c *Client) {
+func readOnce(ctx context.Context, t *testing.T, c *Client) {
 	t.Helper()
 	if _, err := c.Workspace(ctx, "default"); err != nil {
 		t.Error(err)
@@ -105,7 +105,7 @@ func TestOIDCRenewsBeforeTheEnd(t *testing.T) {
 	credentials.Audience, credentials.Scopes = "openshell-cli", []string{"sandbox:read", "sandbox:write"}
 	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", Credentials: credentials}, func(ctx context.Context, c *Client) {
 		for _, tokens := range []int{1, 1, 2, 2, 3} {
-			read1(t, ctx, c)
+			readOnce(ctx, t, c)
 			if i.granted != tokens || f.tokens[len(f.tokens)-1] != fmt.Sprintf("Bearer token-%d", tokens) {
 				t.Errorf("%d tokens, want %d", i.granted, tokens)
 			}
@@ -129,10 +129,10 @@ func TestOIDCVariants(t *testing.T) {
 	f, i := newFake(), newIssuer(0)
 	i.document["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic"}
 	serveOIDC(t, f, i, func(ctx context.Context, c *Client) {
-		read1(t, ctx, c)
+		readOnce(ctx, t, c)
 		<-time.After(24 * time.Hour)
 		ctx = context.WithoutCancel(ctx)
-		read1(t, ctx, c)
+		readOnce(ctx, t, c)
 		if i.form.Get("basic") != "terraform:"+canary || i.form.Has("client_secret") || i.granted != 1 {
 			t.Errorf("form %v, %d tokens", i.form, i.granted)
 		}
@@ -154,7 +154,7 @@ func TestOIDCAsksOnce(t *testing.T) {
 			}
 		})
 		for range 10 {
-			calls.Go(func() { read1(t, ctx, c) })
+			calls.Go(func() { readOnce(ctx, t, c) })
 		}
 		calls.Wait()
 		if i.granted != 1 {
@@ -169,7 +169,7 @@ func TestOIDCAsksOnce(t *testing.T) {
 		}
 		f.mu.Unlock()
 		for range 10 {
-			calls.Go(func() { read1(t, ctx, c) })
+			calls.Go(func() { readOnce(ctx, t, c) })
 		}
 		calls.Wait()
 		if i.granted != 2 {
@@ -191,10 +191,10 @@ func TestOIDCIssuerInTrouble(t *testing.T) {
 			}
 			return 0, ""
 		}
-		read1(t, ctx, c)
+		readOnce(ctx, t, c)
 		i.answer = down
 		<-time.After(280 * time.Second) // due, but good for 20 seconds more
-		read1(t, ctx, c)
+		readOnce(ctx, t, c)
 		<-time.After(20 * time.Second)
 		calls, start := len(f.calls), time.Now()
 		_, err := c.Create(ctx, newWeb(), nil)
@@ -205,7 +205,7 @@ func TestOIDCIssuerInTrouble(t *testing.T) {
 			t.Errorf("%v, calls %v", took, f.calls[calls:])
 		}
 		i.answer = nil
-		read1(t, ctx, c)
+		readOnce(ctx, t, c)
 	})
 }
 

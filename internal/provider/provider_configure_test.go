@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,6 +24,33 @@ func (s *server) tls(v values) tftypes.Value {
 	return full(object(s.t, s.providerType.AttributeTypes["tls"]), v)
 }
 
+// oidc is a value of the attribute oidc.
+func (s *server) oidc(v values) tftypes.Value {
+	return full(object(s.t, s.providerType.AttributeTypes["oidc"]), v)
+}
+
+// register writes a registration of the command line, and has it found in HOME.
+func register(t *testing.T, name, metadata string) (folder string) {
+	t.Helper()
+	home := t.TempDir()
+	for variable, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "APPDATA": "", "OPENSHELL_SYSTEM_GATEWAY_DIR": home} {
+		t.Setenv(variable, value)
+	}
+	root := filepath.Join(home, ".config", "openshell")
+	folder = filepath.Join(root, "gateways", name)
+	write(t, filepath.Join(root, "active_gateway"), name)
+	write(t, filepath.Join(folder, "metadata.json"), metadata)
+	return folder
+}
+
+func write(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func privateKey(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -33,6 +62,12 @@ func privateKey(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// fileWith holds a content until the test ends.
+func fileWith(t *testing.T, content string) string {
+	t.Helper()
+	return write(t, filepath.Join(t.TempDir(), "file"), content)
 }
 
 // Whatever cannot work is found when configuring, on its attribute, and no secret is shown.
@@ -56,6 +91,49 @@ func TestConfigureRefuses(t *testing.T) {
 			return values{"endpoint": str("http://gateway.example.com"), "token": str(canary)}
 		}, attribute: "token"},
 		"token variable, no TLS": {config: func(*server) values { return values{"endpoint": str("http://gateway.example.com")} }, env: map[string]string{envToken: canary}, attribute: "token", says: envToken},
+		"empty token file":       {config: func(*server) values { return values{"endpoint": str(secure), "token_file": str("")} }, attribute: "token_file"},
+		"token file missing":     {config: func(*server) values { return values{"endpoint": str(secure), "token_file": str("/nonexistent/token")} }, attribute: "token_file", says: "/nonexistent/token"},
+		"token file no token": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "token_file": str(fileWith(s.t, "a "+canary))}
+		}, attribute: "token_file"},
+		"token file variable": {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envTokenFile: "/nonexistent/token"}, attribute: "token_file", says: envTokenFile},
+		"two variables":       {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envTokenFile: "a", envToken: canary}, attribute: "token_file", says: envToken},
+		"token and file": {config: func(*server) values {
+			return values{"endpoint": str(secure), "token": str(canary), "token_file": str("a")}
+		}, attribute: "token_file", says: "excludes token"},
+		"token and oidc": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "token": str(canary), "oidc": s.oidc(values{"issuer": str(secure)})}
+		}, attribute: "oidc", says: "excludes token"},
+		"two gateways":     {config: func(*server) values { return values{"endpoint": str(secure), "gateway": str("prod")} }, attribute: "gateway", says: "excludes endpoint"},
+		"named and active": {config: func(*server) values { return values{"gateway": str("prod"), "use_active_gateway": boolean(true)} }, attribute: "use_active_gateway", says: "excludes gateway"},
+		"gateway unknown":  {config: func(*server) values { return values{"gateway": str("nope")} }, attribute: "gateway", says: "registered are prod"},
+		"gateway's path":   {config: func(*server) values { return values{"gateway": str("../prod")} }, attribute: "gateway", says: "slashes"},
+		"gateway variable": {env: map[string]string{envGateway: "nope"}, attribute: "gateway", says: envGateway},
+		"not asked for":    {config: func(*server) values { return values{"use_active_gateway": boolean(false)} }, attribute: "endpoint", says: "use_active_gateway"},
+		"not logged in":    {config: func(*server) values { return values{"gateway": str("prod")} }, attribute: "gateway", says: "openshell gateway login prod"},
+		"active, no login": {config: func(*server) values { return values{"use_active_gateway": boolean(true)} }, attribute: "use_active_gateway", says: "openshell gateway login prod"},
+		"no client secret": {config: func(s *server) values { return values{"gateway": str("prod"), "oidc": s.oidc(nil)} }, attribute: "oidc.client_secret", says: "client_secret"},
+		"no issuer": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "oidc": s.oidc(values{"client_id": str("a"), "client_secret": str(canary)})}
+		}, attribute: "oidc.issuer"},
+		"issuer in plaintext": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "oidc": s.oidc(values{"issuer": str("http://issuer.example.com"), "client_id": str("a"), "client_secret": str(canary)})}
+		}, attribute: "oidc.issuer"},
+		"empty scope": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "oidc": s.oidc(values{"scopes": textsOf("")})}
+		}, attribute: `oidc.scopes.ElementKeyInt(0)`},
+		"oidc in plaintext": {config: func(s *server) values {
+			return values{"endpoint": str("http://gateway.example.com"), "oidc": s.oidc(values{"issuer": str(secure), "client_id": str("a"), "client_secret": str(canary)})}
+		}, attribute: "oidc"},
+		"header in plaintext": {config: func(*server) values {
+			return values{"endpoint": str("http://gateway.example.com"), "headers": textMap(map[string]string{"x-key": canary})}
+		}, attribute: "headers"},
+		"bad header": {config: func(*server) values {
+			return values{"endpoint": str(secure), "headers": textMap(map[string]string{"x-key": canary + "\n"})}
+		}, attribute: "headers", says: "x-key"},
+		"null header": {config: func(*server) values {
+			return values{"endpoint": str(secure), "headers": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"x-key": tftypes.NewValue(tftypes.String, nil)})}
+		}, attribute: "headers", says: "null"},
 		"bad workspace":          {config: func(*server) values { return values{"endpoint": str(secure), "workspace": str("Team_A")} }, attribute: "workspace"},
 		"bad workspace variable": {config: func(*server) values { return values{"endpoint": str(secure)} }, env: map[string]string{envWorkspace: "Team_A"}, attribute: "workspace", says: envWorkspace},
 		"bad timeout":            {config: func(*server) values { return values{"endpoint": str(secure), "request_timeout": str("30")} }, attribute: "request_timeout"},
@@ -83,6 +161,7 @@ func TestConfigureRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
+			register(t, "prod", `{"gateway_endpoint": "https://gateway.example.com", "auth_mode": "oidc", "oidc_issuer": "https://issuer.example.com", "oidc_client_id": "cli"}`)
 			for variable, value := range tc.env {
 				t.Setenv(variable, value)
 			}
@@ -91,7 +170,7 @@ func TestConfigureRefuses(t *testing.T) {
 				config = tc.config(s)
 			}
 			diags := s.configure(t.Context(), config)
-			if !diags.errors().at(tc.attribute) || !strings.Contains(diags.String(), tc.says) {
+			if !diags.errors().at(tc.attribute) || !strings.Contains(diags.String(), "What to do: ") && !strings.Contains(diags.String(), "must") || !strings.Contains(diags.String(), tc.says) {
 				t.Errorf("want an error on %s that says %q, got\n%s", tc.attribute, tc.says, diags)
 			}
 			if text := diags.String(); strings.Contains(text, canary) || strings.Contains(text, "PRIVATE KEY-----\nM") {
@@ -115,8 +194,23 @@ func TestConfigureInsecureVariable(t *testing.T) {
 // A value that is not known yet is not replaced by a variable or a default, and nothing is sent.
 func TestConfigureUnknown(t *testing.T) {
 	for name, config := range map[string]func(s *server) values{
-		"endpoint":             func(*server) values { return values{"endpoint": unknownText} },
-		"workspace":            func(*server) values { return values{"workspace": unknownText} },
+		"endpoint": func(*server) values { return values{"endpoint": unknownText} },
+		"gateway":  func(*server) values { return values{"gateway": unknownText} },
+		"use_active_gateway": func(*server) values {
+			return values{"use_active_gateway": tftypes.NewValue(tftypes.Bool, tftypes.UnknownValue)}
+		},
+		"workspace":  func(*server) values { return values{"workspace": unknownText} },
+		"token_file": func(*server) values { return values{"token_file": unknownText} },
+		"oidc": func(s *server) values {
+			return values{"oidc": tftypes.NewValue(s.providerType.AttributeTypes["oidc"], tftypes.UnknownValue)}
+		},
+		"oidc.client_secret": func(s *server) values { return values{"oidc": s.oidc(values{"client_secret": unknownText})} },
+		"oidc.scopes": func(s *server) values {
+			return values{"oidc": s.oidc(values{"scopes": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{unknownText})})}
+		},
+		"headers": func(*server) values {
+			return values{"headers": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"x-key": unknownText})}
+		},
 		"token":                func(*server) values { return values{"token": unknownText} },
 		"request_timeout":      func(*server) values { return values{"request_timeout": unknownText} },
 		"on_identity_mismatch": func(*server) values { return values{"on_identity_mismatch": unknownText} },
