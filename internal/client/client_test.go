@@ -173,6 +173,21 @@ func TestErrorsAreScrubbed(t *testing.T) {
 	})
 }
 
+// A condition may repeat the environment, which a caller that only reads the sandbox does not know.
+func TestConditionsAreScrubbed(t *testing.T) {
+	serveConfig(t, newFake(), Config{Endpoint: "http://127.0.0.1:1"}, func(ctx context.Context, c *Client) {
+		seen := c.Observed(ctx, &openshellv1.Sandbox{
+			Spec: &openshellv1.SandboxSpec{Environment: map[string]string{"KEY": canary}},
+			Status: &openshellv1.SandboxStatus{Conditions: []*openshellv1.SandboxCondition{
+				{Type: "Ready", Status: "False", Reason: "Failed", Message: "bad key " + canary},
+			}},
+		})
+		if seen.Message != "bad key "+redacted {
+			t.Errorf("%q", seen.Message)
+		}
+	})
+}
+
 func TestConditionalSupport(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hook      hook

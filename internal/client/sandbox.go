@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -39,10 +41,16 @@ func (c *Client) Observed(ctx context.Context, sb *openshellv1.Sandbox) Observed
 	o := Observed{Phase: Phase(sb), ExitCode: sb.GetStatus().ExitCode}
 	for _, condition := range sb.GetStatus().GetConditions() {
 		if condition.GetType() == "Ready" && condition.GetStatus() != "True" {
-			o.Reason, o.Message = condition.GetReason(), c.Scrub(ctx, condition.GetMessage())
+			o.Reason, o.Message = condition.GetReason(), c.ConditionMessage(ctx, sb, condition)
 		}
 	}
 	return o
+}
+
+// ConditionMessage is the text of one of a sandbox's conditions, free of secrets. The sandbox's own environment is among
+// them: a refresh need not know what was written once and kept in no state.
+func (c *Client) ConditionMessage(ctx context.Context, sb *openshellv1.Sandbox, condition *openshellv1.SandboxCondition) string {
+	return c.Scrub(WithSecrets(ctx, slices.Collect(maps.Values(sb.GetSpec().GetEnvironment()))...), condition.GetMessage())
 }
 
 // IsUUID tells whether an id has the shape of those that gateways give.

@@ -170,7 +170,7 @@ func (m *sandboxDataModel) fill(ctx context.Context, c *client.Client, sb *opens
 	for _, condition := range sb.GetStatus().GetConditions() {
 		m.Conditions = append(m.Conditions, conditionModel{
 			Type: textOrNull(condition.GetType()), Status: textOrNull(condition.GetStatus()),
-			Reason: textOrNull(condition.GetReason()), Message: textOrNull(c.Scrub(ctx, condition.GetMessage())),
+			Reason: textOrNull(condition.GetReason()), Message: textOrNull(c.ConditionMessage(ctx, sb, condition)),
 		})
 	}
 	return err
