@@ -66,8 +66,14 @@ func (s *stage) provider(g *gatewaytest.Gateway, arguments ...string) {
 // providerAt points the provider to a URL.
 func (s *stage) providerAt(endpoint string, arguments ...string) {
 	s.t.Helper()
-	s.write("provider.tf", fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  endpoint = %q\n  %s\n}\n",
-		cli.Address, endpoint, strings.Join(arguments, "\n  ")))
+	s.providerWith(append([]string{fmt.Sprintf("endpoint = %q", endpoint)}, arguments...)...)
+}
+
+// providerWith gives the provider arguments and no others.
+func (s *stage) providerWith(arguments ...string) {
+	s.t.Helper()
+	s.write("provider.tf", fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  %s\n}\n",
+		cli.Address, strings.Join(arguments, "\n  ")))
 }
 
 // sandbox replaces the configuration of the sandbox.

@@ -229,7 +229,7 @@ func (e *issuerError) Unwrap() error { return e.CredentialError }
 func (c *clientCredentials) fault(attribute, problem string, passing bool) error {
 	return &issuerError{passing: passing, CredentialError: &CredentialError{
 		Attribute: attribute, Problem: problem + " (issuer " + c.Issuer + ")",
-		Remedy: "check oidc and that the issuer is up, then run this again",
+		Remedy: "check " + attribute + ", and that the issuer is up, then run this again",
 	}}
 }
 

@@ -29,16 +29,16 @@ func (s *server) oidc(v values) tftypes.Value {
 	return full(object(s.t, s.providerType.AttributeTypes["oidc"]), v)
 }
 
-// register writes a registration of the command line, and has it found in HOME.
-func register(t *testing.T, name, metadata string) (folder string) {
+// register writes the registration of the gateway prod, which is the active one, and has it found in HOME.
+func register(t *testing.T, metadata string) (folder string) {
 	t.Helper()
 	home := t.TempDir()
 	for variable, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "APPDATA": "", "OPENSHELL_SYSTEM_GATEWAY_DIR": home} {
 		t.Setenv(variable, value)
 	}
 	root := filepath.Join(home, ".config", "openshell")
-	folder = filepath.Join(root, "gateways", name)
-	write(t, filepath.Join(root, "active_gateway"), name)
+	folder = filepath.Join(root, "gateways", "prod")
+	write(t, filepath.Join(root, "active_gateway"), "prod")
 	write(t, filepath.Join(folder, "metadata.json"), metadata)
 	return folder
 }
@@ -161,7 +161,7 @@ func TestConfigureRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
-			register(t, "prod", `{"gateway_endpoint": "https://gateway.example.com", "auth_mode": "oidc", "oidc_issuer": "https://issuer.example.com", "oidc_client_id": "cli"}`)
+			register(t, `{"gateway_endpoint": "https://gateway.example.com", "auth_mode": "oidc", "oidc_issuer": "https://issuer.example.com", "oidc_client_id": "cli"}`)
 			for variable, value := range tc.env {
 				t.Setenv(variable, value)
 			}

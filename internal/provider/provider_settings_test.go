@@ -41,7 +41,7 @@ func TestChoiceOfTheGateway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			newServer(t)
-			write(t, filepath.Join(register(t, "prod", registered), "oidc_token.json"), `{"access_token": "x"}`)
+			write(t, filepath.Join(register(t, registered), "oidc_token.json"), `{"access_token": "x"}`)
 			t.Setenv(envEndpoint, tc.endpoint)
 			t.Setenv(envGateway, tc.gateway)
 			if got := resolve(t, tc.cfg); got.Endpoint != tc.want {
@@ -54,7 +54,7 @@ func TestChoiceOfTheGateway(t *testing.T) {
 // The same for credentials: an argument, the variables, and what is registered for the gateway.
 func TestChoiceOfTheCredentials(t *testing.T) {
 	newServer(t)
-	folder := register(t, "prod", registered)
+	folder := register(t, registered)
 	stored := client.StoredLogin{Path: filepath.Join(folder, "oidc_token.json"), Gateway: "prod"}
 	prod, secure := types.StringValue("prod"), types.StringValue("https://a")
 	program := func(issuer, secret string) types.Object {
@@ -99,7 +99,7 @@ func TestChoiceOfTheCredentials(t *testing.T) {
 // What is registered about TLS is used where the configuration says nothing, and not at all in plaintext.
 func TestTLSOfARegistration(t *testing.T) {
 	newServer(t)
-	folder := register(t, "prod", registered)
+	folder := register(t, registered)
 	path := func(file string) string { return filepath.Join(folder, "mtls", file) }
 	for _, file := range []string{"ca.crt", "tls.crt", "tls.key"} {
 		write(t, path(file), "PEM")
@@ -138,7 +138,7 @@ func TestTLSOfARegistration(t *testing.T) {
 			}
 		})
 	}
-	register(t, "prod", `{"gateway_endpoint": "http://127.0.0.1"}`)
+	register(t, `{"gateway_endpoint": "http://127.0.0.1"}`)
 	t.Setenv(envInsecure, "true")
 	if got := resolve(t, providerModel{Gateway: types.StringValue("prod")}).TLS; got != (client.TLS{}) {
 		t.Errorf("%+v", got)

@@ -1,6 +1,7 @@
 package authtest
 
 import (
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"time"
@@ -55,7 +56,7 @@ func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	if lifetime == 0 {
 		lifetime = time.Hour
 	}
-	claims := map[string]any{"exp": time.Now().Add(lifetime).Unix(), "jti": time.Now().UnixNano()}
+	claims := map[string]any{"exp": time.Now().Add(lifetime).Unix(), "jti": rand.Text()}
 	for name, value := range p.Claims {
 		claims[name] = value
 	}
