@@ -142,6 +142,22 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("the sandbox will not become %s: %s", e.Goal, e.Observed)
 }
 
+// PolicyError is a revision of a policy that the gateway has stored and the sandbox does not run under.
+type PolicyError struct {
+	Ref     Ref
+	Version uint32
+	// Superseded says that a newer revision came before this one was loaded; otherwise LoadError says what was wrong.
+	Superseded bool
+	LoadError  string
+}
+
+func (e *PolicyError) Error() string {
+	if e.Superseded {
+		return fmt.Sprintf("revision %d of the sandbox's policy was superseded by a newer one, of somebody else, before it was loaded", e.Version)
+	}
+	return fmt.Sprintf("the sandbox could not load revision %d of its policy: %s", e.Version, e.LoadError)
+}
+
 // WaitError is a wait that ended by time limit or interruption before its goal.
 type WaitError struct {
 	Ref     Ref

@@ -30,7 +30,7 @@ type report struct {
 const (
 	stateKept    = "kept as it was."
 	stateRemoved = "the sandbox was removed from it."
-	stateHalf    = "holds what was changed before the failure; the next apply does the rest."
+	stateHalf    = "holds what the gateway has changed; the next apply does what is left."
 	stateTainted = "holds the sandbox and its id, marked as tainted: the next apply replaces it, a destroy removes it."
 	stateNothing = "nothing was written to it."
 )
@@ -80,7 +80,13 @@ func configFault(attribute, source, problem, remedy string) report {
 	}
 }
 
-func (r report) asWarning(diags *diag.Diagnostics) { diags.AddWarning(r.title, r.detail()) }
+func (r report) asWarning(diags *diag.Diagnostics) {
+	if len(r.at.Steps()) > 0 {
+		diags.AddAttributeWarning(r.at, r.title, r.detail())
+		return
+	}
+	diags.AddWarning(r.title, r.detail())
+}
 
 // sentence makes an error's text the beginning of a message.
 func sentence(err error) string {
@@ -122,6 +128,12 @@ func advice(err error, timeout string) string {
 	if _, ok := errors.AsType[*client.DeleteUndoneError](err); ok {
 		return "look at the gateway's log for why its compute driver gives the delete up, then destroy again."
 	}
+	if e, ok := errors.AsType[*client.PolicyError](err); ok {
+		if e.Superseded {
+			return "find out who else changes the policy, then run terraform plan: it shows what the policy is now."
+		}
+		return "correct the policy and apply again. Until then the sandbox has no network, or runs under the revision before; that is a setting of the gateway."
+	}
 	if e, ok := errors.AsType[*client.WaitError](err); ok {
 		if errors.Is(e.Err, context.Canceled) {
 			return "run this again; it goes on from where things stand."
@@ -151,6 +163,9 @@ func callAdvice(call *client.CallError) string {
 	case codes.Unauthenticated:
 		return "give the provider credentials that this gateway takes: token, token_file or oidc, the client certificate in tls, or the name of a gateway that the openshell command line is logged in to. A token may have expired, or be for another audience."
 	case codes.PermissionDenied:
+		if strings.HasSuffix(call.Call, "/UpdateSandboxConfig") {
+			return "changing a policy takes the scope config:write and an administrator of the workspace."
+		}
 		return "give the caller access to the workspace and the scopes sandbox:read and sandbox:write (and workspace:read)."
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."

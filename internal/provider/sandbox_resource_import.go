@@ -59,6 +59,10 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	m.WorkspaceID = textOrNull(workspace.GetMetadata().GetId())
 	m.leaveToTemplate()
+	if err := m.importPolicy(ctx, c, resp.Private, &resp.Diagnostics); err != nil {
+		failure(notImported, m.ref(), stateNothing, "read", err).asError(&resp.Diagnostics)
+		return
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
 }

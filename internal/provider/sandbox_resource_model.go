@@ -30,6 +30,7 @@ type sandboxModel struct {
 	LogLevel         types.String   `tfsdk:"log_level"`
 	DriverConfig     types.String   `tfsdk:"driver_config"`
 	RestartPolicy    types.String   `tfsdk:"restart_policy"`
+	Policy           policyValue    `tfsdk:"policy"`
 	Providers        types.Set      `tfsdk:"providers"`
 	Resources        types.Object   `tfsdk:"resources"`
 	GPU              types.Object   `tfsdk:"gpu"`

@@ -30,7 +30,7 @@ func (r *sandboxResource) Read(ctx context.Context, req resource.ReadRequest, re
 		r.readWithoutID(ctx, c, m, resp)
 		return
 	}
-	sb, gone, err := c.Observe(ctx, m.ref())
+	revision, sb, gone, err := m.read(ctx, c)
 	switch {
 	case err != nil:
 		failure(notRead, m.ref(), stateKept, "read", err).asError(&resp.Diagnostics)
@@ -40,7 +40,7 @@ func (r *sandboxResource) Read(ctx context.Context, req resource.ReadRequest, re
 	case gone != nil:
 		r.remove(ctx, m, *gone, resp)
 	default:
-		r.refresh(ctx, c, m, sb, resp)
+		r.refresh(ctx, c, m, sb, revision, resp)
 	}
 }
 
@@ -58,8 +58,9 @@ func (r *sandboxResource) remove(ctx context.Context, m sandboxModel, gone clien
 }
 
 // refresh takes over what can change. Everything else is fixed for an id, so the state has it.
-func (r *sandboxResource) refresh(ctx context.Context, c *client.Client, m sandboxModel, sb *openshellv1.Sandbox, resp *resource.ReadResponse) {
+func (r *sandboxResource) refresh(ctx context.Context, c *client.Client, m sandboxModel, sb *openshellv1.Sandbox, revision *openshellv1.SandboxPolicyRevision, resp *resource.ReadResponse) {
 	m.follow(sb)
+	m.followPolicy(ctx, revision, resp.Private, &resp.Diagnostics)
 	if m.WorkspaceID.IsNull() { // this gateway has our id, so it is the right one; perhaps the caller may read it now
 		if workspace, err := c.Workspace(ctx, m.Workspace.ValueString()); err == nil {
 			m.WorkspaceID = types.StringValue(workspace.GetMetadata().GetId())

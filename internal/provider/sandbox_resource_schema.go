@@ -91,6 +91,10 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				Validators:          []validator.String{stringvalidator.OneOf(restartPolicies()...)},
 				MarkdownDescription: "When the main process is started again after it ended: `never`, `on_failure` or `always`. Default: the gateway's, which is `never`." + replaces,
 			},
+			"policy": schema.StringAttribute{
+				Optional: true, CustomType: policyType{}, PlanModifiers: []planmodifier.String{policyChange{}},
+				MarkdownDescription: "What the sandbox may touch: the text of a sandbox policy, in YAML or JSON. It may come from a file (`file`), from `yamlencode` or `jsonencode`, or from the data source [`openshell_policy_document`](../data-sources/policy_document.md). Text that means the same is no change. Network rules and middlewares, and filesystem paths that are added, change in place, bound to the sandbox's id; that needs a gateway that offers such calls (`openshell.conditional.v1`), the scope `config:write` and an administrator of the workspace. Any other change, and removing the policy, replaces the sandbox. Left out, the sandbox gets the policy of its image or the gateway, and Terraform leaves it to others.",
+			},
 			"providers": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Names of the credential providers attached to the sandbox, at most 32. They are all of them: others are detached. Left out, Terraform leaves them to others. Changed in place, bound to the sandbox's id; that needs a gateway that offers such calls (`openshell.conditional.v1`). Processes that run already keep the credentials they were started with.",

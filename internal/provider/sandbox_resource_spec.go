@@ -33,6 +33,7 @@ func (m sandboxModel) spec() *openshellv1.SandboxSpec {
 		Template:             m.template(),
 		ResourceRequirements: m.requirements(),
 		Providers:            sorted(m.Providers),
+		Policy:               m.Policy.policy(),
 		Tty:                  m.TTY.ValueBool(),
 		RestartPolicy:        openshellv1.SandboxRestartPolicy(openshellv1.SandboxRestartPolicy_value[restartPrefix+strings.ToUpper(m.RestartPolicy.ValueString())]),
 	}

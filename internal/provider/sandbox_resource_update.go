@@ -18,10 +18,15 @@ type change struct {
 	make  func(ctx context.Context, c *client.Client, state *sandboxModel) error
 }
 
-// changes are those that need calls, in their order: a process that is started gets the new providers. What else is not a
+// changes are those that need calls, in their order: a process that is started gets the new policy and providers. What else is not a
 // replacement is Terraform's own.
-func (m sandboxModel) changes(state sandboxModel) []change {
+func (m sandboxModel) changes(state sandboxModel, resp *resource.UpdateResponse) []change {
 	var all []change
+	if !m.Policy.Equal(state.Policy) && !m.Policy.IsNull() {
+		all = append(all, change{"The sandbox's policy was not changed as planned", path.Root("policy"), func(ctx context.Context, c *client.Client, state *sandboxModel) error {
+			return m.setPolicy(ctx, c, state, resp.Private, &resp.Diagnostics)
+		}})
+	}
 	if !m.Providers.Equal(state.Providers) && !m.Providers.IsNull() {
 		all = append(all, change{"The sandbox's providers were not changed as planned", path.Root("providers"), m.setProviders})
 	}
@@ -45,10 +50,13 @@ func (r *sandboxResource) Update(ctx context.Context, req resource.UpdateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if changes := plan.changes(state); len(changes) > 0 {
+	if changes := plan.changes(state, resp); len(changes) > 0 {
 		ctx, cancel := context.WithTimeout(plan.withSecrets(ctx), limit)
 		defer cancel()
 		r.apply(ctx, changes, &state, resp)
+	}
+	if plan.Policy.IsNull() { // one that was imported need not be managed
+		policyRecord{}.write(ctx, resp.Private, &resp.Diagnostics)
 	}
 	if !resp.Diagnostics.HasError() {
 		plan.Phase, plan.ExitCode = state.Phase, state.ExitCode
@@ -71,7 +79,7 @@ func (r *sandboxResource) apply(ctx context.Context, changes []change, state *sa
 		if isSandboxID(state.ID.ValueString()) {
 			err = change.make(ctx, c, state)
 		}
-		if !before.Providers.Equal(state.Providers) {
+		if !before.Policy.Equal(state.Policy) || !before.Providers.Equal(state.Providers) {
 			kept = stateHalf
 		}
 		if err != nil {

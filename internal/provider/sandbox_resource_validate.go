@@ -139,7 +139,7 @@ func wirePath(field string) path.Path {
 	name = strings.TrimPrefix(name, "template.")
 	name, key := cutKey(name)
 	switch name {
-	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "restart_policy", "runtime_class_name", "tty", "user_namespaces", "workload_template":
+	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "policy", "restart_policy", "runtime_class_name", "tty", "user_namespaces", "workload_template":
 	case "workspace_scope":
 		return path.Root("workspace")
 	case "providers": // whose elements have no index
