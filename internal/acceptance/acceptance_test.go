@@ -264,7 +264,7 @@ func readsOnly(t *testing.T, g *gatewaytest.Gateway) {
 	t.Helper()
 	for _, call := range g.AllCalls() {
 		name := call.Method[strings.LastIndex(call.Method, "/")+1:]
-		if !slices.Contains([]string{"Health", "Check", "GetSandbox", "GetWorkspace", "GetCurrentUser", "ListSandboxes"}, name) {
+		if !slices.Contains([]string{"Health", "Check", "GetSandbox", "GetWorkspace", "GetSandboxPolicyStatus", "GetCurrentUser", "ListSandboxes"}, name) {
 			t.Errorf("call %+v", call)
 		}
 	}

@@ -21,3 +21,8 @@ data "openshell_policy_document" "agent" {
     }
   }
 }
+
+resource "openshell_sandbox" "agent" {
+  name   = "agent"
+  policy = data.openshell_policy_document.agent.json
+}
