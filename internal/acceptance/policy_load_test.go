@@ -31,7 +31,7 @@ func TestPolicyCannotBeLoaded(t *testing.T) {
 	s, ours := policyStage(t)
 	s.write(policyFile, fixedParts+gitlab)
 	s.g.Intercept(loaded(openshellv1.PolicyStatus_POLICY_STATUS_FAILED, "provider rules conflict"))
-	s.expectAt(s.Apply(t.Context(), ""), web, "policy", ours, "revision 2", "provider rules conflict", "holds the new policy")
+	s.expectAt(s.Apply(t.Context(), ""), web, "policy", ours, "revision 2", "provider rules conflict", "holds what the gateway has changed")
 	s.expect(s.Plan(t.Context(), ""), 0, cli.Warning, ours, "provider rules conflict")
 	s.g.Intercept(nil)
 	s.empty()

@@ -55,7 +55,7 @@ func (r *sandboxResource) Update(ctx context.Context, req resource.UpdateRequest
 		defer cancel()
 		r.apply(ctx, changes, &state, resp)
 	}
-	if plan.Policy.IsNull() { // one that was imported need not be managed
+	if plan.Policy.IsNull() && !state.Policy.IsNull() { // one that was imported need not be managed
 		policyRecord{}.write(ctx, resp.Private, &resp.Diagnostics)
 	}
 	if !resp.Diagnostics.HasError() {
