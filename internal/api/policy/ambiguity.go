@@ -238,8 +238,11 @@ func hasGraphQL(e *sandboxv1.NetworkEndpoint) bool {
 // specificity ranks the paths of endpoints that share a host: the number of characters that are no star.
 func specificity(p string) int { return len([]rune(strings.ReplaceAll(p, "*", ""))) }
 
+// anyPath are the ways to write that every path is meant.
+var anyPath = []string{"", "**", "/**"}
+
 func pathsOverlap(a, b string) bool {
-	if a == b || slices.Contains([]string{"", "**", "/**"}, a) || slices.Contains([]string{"", "**", "/**"}, b) {
+	if a == b || slices.Contains(anyPath, a) || slices.Contains(anyPath, b) {
 		return true
 	}
 	// Upstream lets "**/" stand for nothing as well.

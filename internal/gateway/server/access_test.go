@@ -119,6 +119,10 @@ func TestWhoMayCall(t *testing.T) {
 			_, err := c.UpdateSandboxConfig(ctx, conditionalUpdate(expect(anID), &openshellv1.UpdateConfigRequest{}))
 			return err
 		}, code: codes.NotFound, bob: hidden, ann: hidden},
+		"GetSandboxConfig": {call: func(ctx context.Context) error {
+			_, err := o.GetSandboxConfig(ctx, &sandboxv1.GetSandboxConfigRequest{Name: "web", WorkspaceScope: scope})
+			return err
+		}, code: codes.NotFound, bob: hidden},
 		"GetGatewayConfig": {call: func(ctx context.Context) error {
 			_, err := o.GetGatewayConfig(ctx, &sandboxv1.GetGatewayConfigRequest{})
 			return err

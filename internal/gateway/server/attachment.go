@@ -203,14 +203,22 @@ func (a *attachment) next(tx store.Tx, current store.Sandbox, provider *store.Ob
 	if err != nil {
 		return current, err
 	}
+	read := newProviderReader(tx.Object, now)
 	if a.attaches() {
-		if err := newProviderReader(tx.Object, now).compatible(current.Workspace, after); err != nil {
+		if err := read.compatible(current.Workspace, after); err != nil {
 			return current, err
 		}
 	}
 	a.changed = len(after) != len(before)
 	if !a.changed {
 		return current, nil
+	}
+	base, err := basePolicy(tx.ListObjects, current)
+	if err != nil {
+		return current, err
+	}
+	if err := read.admits(current.Workspace, after, base); err != nil {
+		return current, err
 	}
 	return a.changedAt(now, current, after), nil
 }

@@ -245,6 +245,9 @@ func (u *configUpdate) revise(tx store.Tx, before revision, draft policyDraft) e
 	if err != nil {
 		return err
 	}
+	if err := newProviderReader(tx.Object, now).admits(u.sandbox.Workspace, u.sandbox.Spec.GetProviders(), draft.policy); err != nil {
+		return err
+	}
 	u.reply.Version, err = historyOf(u.sandbox).add(tx, before.in(u.sandbox.Status), draft, openshellv1.PolicyStatus_POLICY_STATUS_UNSPECIFIED, u.req.GetAnnotations())
 	if err != nil {
 		return err

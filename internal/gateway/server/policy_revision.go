@@ -59,7 +59,16 @@ func (h history) latest(list func(store.ObjectQuery) ([]store.Object, error)) (r
 	return readRevision(rows[0])
 }
 
-// first is the revision that a new sandbox has of the policy in its spec.
+// basePolicy is what a sandbox's policy is, apart from what providers add: the newest revision or that of its creation.
+func basePolicy(list func(store.ObjectQuery) ([]store.Object, error), sandbox store.Sandbox) (*sandboxv1.SandboxPolicy, error) {
+	newest, err := historyOf(sandbox).latest(list)
+	if err != nil || newest.GetVersion() > 0 {
+		return newest.GetPolicy(), err
+	}
+	return sandbox.Spec.GetPolicy(), nil
+}
+
+// firstRevision is the revision that a new sandbox has of the policy in its spec.
 func firstRevision(draft policyDraft) (store.Object, error) {
 	payload, err := draft.payload(1, openshellv1.PolicyStatus_POLICY_STATUS_UNSPECIFIED, nil)
 	key := history{store.Key{Kind: store.KindSandboxPolicy}}.at(1)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -19,10 +20,16 @@ type providerReader struct {
 	object func(store.Key) (store.Object, error)
 	now    time.Time
 	known  map[store.Key]*datamodelv1.Provider
+	rows   map[store.Key]store.Object // of those that are known
 }
 
 func newProviderReader(object func(store.Key) (store.Object, error), now time.Time) providerReader {
-	return providerReader{object: object, now: now, known: map[store.Key]*datamodelv1.Provider{}}
+	return providerReader{object: object, now: now, known: map[store.Key]*datamodelv1.Provider{}, rows: map[store.Key]store.Object{}}
+}
+
+// providers reads providers outside of a transaction.
+func (s *Server) providers(ctx context.Context) providerReader {
+	return newProviderReader(s.object(ctx), time.Now())
 }
 
 // compatible checks that providers exist and do not set the same environment variables.
@@ -53,7 +60,7 @@ func (r providerReader) read(key store.Key) (*datamodelv1.Provider, error) {
 	}
 	provider, err := decode[datamodelv1.Provider](o)
 	if err == nil {
-		r.known[key] = provider
+		r.known[key], r.rows[key] = provider, o
 	}
 	return provider, err
 }

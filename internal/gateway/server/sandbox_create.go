@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	petname "github.com/dustinkirkland/golang-petname"
 	"github.com/google/uuid"
@@ -59,6 +58,9 @@ func (s *Server) create(ctx context.Context, workspace string, req *openshellv1.
 		return nil, err
 	}
 	if err := addPolicy(&draft); err != nil {
+		return nil, err
+	}
+	if err := s.providers(ctx).admits(workspace, draft.Spec.GetProviders(), draft.Spec.GetPolicy()); err != nil {
 		return nil, err
 	}
 	if err := s.Driver.Validate(draft.Spec); err != nil {
@@ -145,10 +147,13 @@ func (s *Server) checkProviders(ctx context.Context, workspace string, draft *li
 		if err != nil {
 			return err
 		}
-		return newProviderReader(tx.Object, now).compatible(workspace, names)
+		read := newProviderReader(tx.Object, now)
+		if err := read.compatible(workspace, names); err != nil {
+			return err
+		}
+		return read.admits(workspace, names, draft.Spec.GetPolicy())
 	}
-	read := func(key store.Key) (store.Object, error) { return s.Store.Object(ctx, key) }
-	return newProviderReader(read, time.Now()).compatible(workspace, names)
+	return s.providers(ctx).compatible(workspace, names)
 }
 
 // addPolicy checks the policy of a draft, if it has one, and makes it revision 1.
