@@ -42,10 +42,11 @@ func (l *loop) write() {
 			l.one("", "", "", `image = "example.com/agent:2"`),
 			l.one("", "running = true", "running = false"),
 			l.one("", "", `wait_for = "none"`),
+			l.one("", "", "providers = []", fmt.Sprintf("providers = [%q]", attachable)),
 			l.one("", "", `driver_config = jsonencode({ simulated = { ready_after = "300ms", delete_after = "300ms" } })`),
 		}
 		if label == "invented" {
-			arguments = append(arguments, "lifecycle {\n    create_before_destroy = true\n  }")
+			arguments = append(arguments, l.one("", `name_prefix = "any"`), "lifecycle {\n    create_before_destroy = true\n  }")
 		} else {
 			arguments = append(arguments, fmt.Sprintf("name = %q", label))
 		}
