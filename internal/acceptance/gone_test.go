@@ -15,7 +15,6 @@ import (
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
@@ -144,12 +143,8 @@ func TestT8AnswersOfAProxy(t *testing.T) {
 func TestT8O9MembershipRevoked(t *testing.T) {
 	t.Parallel()
 	issuer := authtest.NewIssuer(t)
-	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
-		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
-	}}))
-	root := metadata.AppendToOutgoingContext(t.Context(), "authorization",
-		"Bearer "+issuer.Token("root", map[string]any{"realm_access": map[string]any{"roles": []string{auth.DefaultAdminRole}}}))
+	g := gatewaytest.Start(t, gatewaytest.WithOIDC(issuer))
+	root := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+issuer.Token("root", admin))
 	member := func() {
 		t.Helper()
 		if _, err := g.OpenShell().AddWorkspaceMember(root, &openshellv1.AddWorkspaceMemberRequest{

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
@@ -34,17 +33,7 @@ const (
 
 func newSecondClient(t *testing.T, r *rand.Rand, g *gatewaytest.Gateway) *secondClient {
 	t.Helper()
-	_, err := g.OpenShell().ImportProviderProfiles(t.Context(), &openshellv1.ImportProviderProfilesRequest{
-		Profiles: []*openshellv1.ProviderProfileImportItem{{Profile: &openshellv1.ProviderProfile{Id: "github"}}},
-	})
-	if err == nil {
-		_, err = g.OpenShell().CreateProvider(t.Context(), &openshellv1.CreateProviderRequest{
-			WorkspaceScope: gatewaytest.Default(), Provider: &datamodelv1.Provider{Metadata: &datamodelv1.ObjectMeta{Name: attachable}, Type: "github"},
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.MustProvider(t, attachable)
 	return &secondClient{t: t, r: r, g: g, made: map[string]bool{}, alive: map[string]bool{}, deleted: map[string]bool{}}
 }
 
