@@ -122,7 +122,7 @@ func (g *Gateway) register(cfg Config) {
 	g.server = server.New(server.Config{
 		Store: cfg.Store, Driver: cfg.Driver, Lifecycle: g.lifecycle,
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
-		TLS: cfg.TLS != nil, ServiceDomain: cmp.Or(cfg.ServiceDomain, server.DefaultServiceDomain),
+		TLS: cfg.TLS != nil, Watches: cfg.Limits.Watches, ServiceDomain: cmp.Or(cfg.ServiceDomain, server.DefaultServiceDomain),
 	})
 	registrar := telemetry.Server{Server: g.grpc}
 	g.server.Register(registrar)
@@ -173,11 +173,12 @@ func (g *Gateway) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Shutdown says that it is not ready any more, takes no more calls, and waits for those under way and for the work they
-// left behind. When ctx ends it breaks them off: the work is in the store, and goes on with the next gateway there.
+// Shutdown says that it is not ready any more, takes no more calls, ends the watches, and waits for the other calls
+// under way and for the work they left behind. When ctx ends it breaks them off: the work is in the store, and goes on with the next gateway there.
 func (g *Gateway) Shutdown(ctx context.Context) {
 	g.draining.Store(true)
 	g.health.Shutdown()
+	g.server.Drain()
 	defer context.AfterFunc(ctx, g.grpc.Stop)()
 	g.grpc.GracefulStop()
 	g.lifecycle.Close(ctx)

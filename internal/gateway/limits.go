@@ -17,6 +17,8 @@ type Limits struct {
 	Connections int
 	// Streams are the calls under way at the same time on one connection; clients hold further ones back.
 	Streams uint32
+	// Watches are under way at the same time; further ones are refused.
+	Watches int
 	// CallTime is the longest that a call may take. One without a deadline, or with a later one, gets this one. What it
 	// has begun goes on.
 	CallTime time.Duration
@@ -29,6 +31,7 @@ type Limits struct {
 const (
 	DefaultConnections   = 4096
 	DefaultStreams       = 1024
+	DefaultWatches       = 1000
 	DefaultCallTime      = time.Hour
 	DefaultConnectionAge = time.Hour
 )
@@ -37,6 +40,7 @@ func (l Limits) withDefaults() Limits {
 	return Limits{
 		Connections:   cmp.Or(l.Connections, DefaultConnections),
 		Streams:       cmp.Or(l.Streams, DefaultStreams),
+		Watches:       cmp.Or(l.Watches, DefaultWatches),
 		CallTime:      cmp.Or(l.CallTime, DefaultCallTime),
 		ConnectionAge: cmp.Or(l.ConnectionAge, DefaultConnectionAge),
 	}

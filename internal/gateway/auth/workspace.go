@@ -43,6 +43,18 @@ func AuthorizeWorkspace(ctx context.Context, workspace string, about Addressee) 
 	return nil
 }
 
+// Recheck is [AuthorizeWorkspace] in the middle of a long call: the credential must still be valid too.
+func Recheck(ctx context.Context, workspace string, about Addressee) error {
+	c, ok := callFrom(ctx)
+	if !ok {
+		return unadmitted()
+	}
+	if _, err := c.gate.authenticate(ctx); err != nil {
+		return err
+	}
+	return AuthorizeWorkspace(ctx, workspace, about)
+}
+
 func (c *call) refuse(role openshellv1.WorkspaceRole, workspace string, about Addressee) error {
 	member := role == openshellv1.WorkspaceRole_WORKSPACE_ROLE_USER || role == openshellv1.WorkspaceRole_WORKSPACE_ROLE_ADMIN
 	switch {

@@ -257,6 +257,13 @@ func TestWhoMayCall(t *testing.T) {
 			_, err := o.RevokeSshSession(ctx, &openshellv1.RevokeSshSessionRequest{Token: "none"})
 			return err
 		}, code: codes.NotFound},
+		"WatchSandbox": {call: func(ctx context.Context) error {
+			stream, err := o.WatchSandbox(ctx, &openshellv1.WatchSandboxRequest{Sandbox: "none", WorkspaceScope: scope})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		}, code: codes.NotFound, bob: hidden},
 		"AttachSandboxProvider": {call: func(ctx context.Context) error {
 			_, err := o.AttachSandboxProvider(ctx, &openshellv1.AttachSandboxProviderRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
 			return err

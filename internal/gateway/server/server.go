@@ -4,6 +4,8 @@ package server
 
 import (
 	"net/netip"
+	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -27,17 +29,22 @@ type Config struct {
 	TLS bool
 	// ServiceDomain is the domain of the URLs of services; without one they have none.
 	ServiceDomain string
+	// Watches is how many watches may be under way at the same time.
+	Watches int
 }
 
 // Server implements the OpenShell service. Calls it does not have are UNIMPLEMENTED.
 type Server struct {
 	openshellv1.UnimplementedOpenShellServer
 	Config
-	address netip.AddrPort // where clients reach it
+	address  netip.AddrPort // where clients reach it
+	watches  atomic.Int64   // under way
+	draining chan struct{}  // closed when watches are to end
+	drain    sync.Once
 }
 
 // New makes a server.
-func New(cfg Config) *Server { return &Server{Config: cfg} }
+func New(cfg Config) *Server { return &Server{Config: cfg, draining: make(chan struct{})} }
 
 // Register puts the OpenShell service on a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { openshellv1.RegisterOpenShellServer(r, s) }

@@ -27,6 +27,8 @@ const (
 
 // CreateSshSession makes a token to connect to a sandbox with. The token itself is told once and kept nowhere: what is
 // stored is a digest of it.
+//
+//nolint:revive,staticcheck // the name is upstream's
 func (s *Server) CreateSshSession(ctx context.Context, req *openshellv1.CreateSshSessionRequest) (*openshellv1.CreateSshSessionResponse, error) {
 	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
 	if err != nil {
@@ -68,6 +70,8 @@ func digest(token string) string {
 }
 
 // RevokeSshSession makes a token useless. One that has expired is as good as none.
+//
+//nolint:revive,staticcheck // the name is upstream's
 func (s *Server) RevokeSshSession(ctx context.Context, req *openshellv1.RevokeSshSessionRequest) (*openshellv1.RevokeSshSessionResponse, error) {
 	if req.GetToken() == "" {
 		return nil, status.Error(codes.InvalidArgument, "token is required")

@@ -1,0 +1,48 @@
+package replicas
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+)
+
+// watched has one gateway watch what the others do.
+func watched(t *testing.T, fleet []*replica) {
+	created := fleet[0].create(t, "web", map[string]any{"ready_after": "1s", "delete_after": "2s"})
+	stream, err := fleet[1].plain.WatchSandbox(within(t), &openshellv1.WatchSandboxRequest{Sandbox: "web", FollowStatus: true, WorkspaceScope: gatewaytest.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func(phase openshellv1.SandboxPhase) {
+		t.Helper()
+		for {
+			event, err := stream.Recv()
+			if err != nil {
+				t.Fatalf("on the way to %v: %v", phase, err)
+			}
+			if id := meta(event.GetSandbox()).GetId(); id != meta(created).GetId() {
+				t.Fatalf("shown %s, not %s", id, meta(created).GetId())
+			}
+			if event.GetSandbox().GetStatus().GetPhase() == phase {
+				return
+			}
+		}
+	}
+	until(openshellv1.SandboxPhase_SANDBOX_PHASE_READY)
+	if _, err := fleet[2].plain.StopSandbox(within(t), &openshellv1.StopSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default()}); err != nil {
+		t.Fatal(err)
+	}
+	until(openshellv1.SandboxPhase_SANDBOX_PHASE_STOPPED)
+	fleet[0].delete(t, "web")
+	until(openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING)
+	for {
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
