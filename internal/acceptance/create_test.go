@@ -134,3 +134,38 @@ func TestO31LabelFindsOrphans(t *testing.T) {
 		t.Errorf("%v, %v", reply, err)
 	}
 }
+
+// With a prefix, or without a name at all, the new sandbox is made before the old one goes.
+func TestT23CreateBeforeDestroyWithInventedNames(t *testing.T) {
+	t.Parallel()
+	for name, arguments := range map[string][]string{"prefix": {`name_prefix = "team-a-web-"`}, "nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gatewaytest.Start(t)
+			s := set(t, cli.Require(t), g)
+			first := append(arguments[:len(arguments):len(arguments)], `lifecycle {`, `  create_before_destroy = true`, `}`)
+			s.sandbox(first...)
+			before := s.up()
+			s.empty()
+			s.sandbox(append(first, `image = "example.com/agent:2"`)...)
+			g.ResetCalls()
+			after := s.up()
+			if all := sandboxes(t, g); after == before || len(all) != 1 || all[0].GetMetadata().GetId() != after {
+				t.Errorf("%s after %s, gateway %v", after, before, all)
+			}
+			order := ""
+			for _, call := range g.AllCalls() {
+				switch call.Method {
+				case conditional:
+					order += "delete "
+				case "/openshell.v1.OpenShell/CreateSandbox":
+					order += "create "
+				}
+			}
+			if order != "create delete " {
+				t.Errorf("calls in the order %s", order)
+			}
+			s.empty()
+		})
+	}
+}

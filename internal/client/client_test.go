@@ -177,12 +177,15 @@ func TestErrorsAreScrubbed(t *testing.T) {
 func TestConditionsAreScrubbed(t *testing.T) {
 	serveConfig(t, newFake(), Config{Endpoint: "http://127.0.0.1:1"}, func(ctx context.Context, c *Client) {
 		seen := c.Observed(ctx, &openshellv1.Sandbox{
-			Spec: &openshellv1.SandboxSpec{Environment: map[string]string{"KEY": canary}},
+			Spec: &openshellv1.SandboxSpec{
+				Environment: map[string]string{"KEY": canary},
+				Template:    &openshellv1.SandboxTemplate{Environment: map[string]string{"OTHER": "another-" + canary}},
+			},
 			Status: &openshellv1.SandboxStatus{Conditions: []*openshellv1.SandboxCondition{
-				{Type: "Ready", Status: "False", Reason: "Failed", Message: "bad key " + canary},
+				{Type: "Ready", Status: "False", Reason: "Failed", Message: "bad keys " + canary + ", another-" + canary},
 			}},
 		})
-		if seen.Message != "bad key "+redacted {
+		if seen.Message != "bad keys "+redacted+", "+redacted {
 			t.Errorf("%q", seen.Message)
 		}
 	})

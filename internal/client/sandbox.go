@@ -50,7 +50,9 @@ func (c *Client) Observed(ctx context.Context, sb *openshellv1.Sandbox) Observed
 // ConditionMessage is the text of one of a sandbox's conditions, free of secrets. The sandbox's own environment is among
 // them: a refresh need not know what was written once and kept in no state.
 func (c *Client) ConditionMessage(ctx context.Context, sb *openshellv1.Sandbox, condition *openshellv1.SandboxCondition) string {
-	return c.Scrub(WithSecrets(ctx, slices.Collect(maps.Values(sb.GetSpec().GetEnvironment()))...), condition.GetMessage())
+	secrets := slices.Collect(maps.Values(sb.GetSpec().GetEnvironment()))
+	secrets = slices.AppendSeq(secrets, maps.Values(sb.GetSpec().GetTemplate().GetEnvironment()))
+	return c.Scrub(WithSecrets(ctx, secrets...), condition.GetMessage())
 }
 
 // IsUUID tells whether an id has the shape of those that gateways give.

@@ -183,6 +183,7 @@ func (s *server) validate(ctx context.Context, v values) diagnostics {
 	s.t.Helper()
 	reply, err := s.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
 		TypeName: "openshell_sandbox", Config: s.dynamic(s.sandboxType, full(s.sandboxType, v)),
+		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -195,6 +196,7 @@ func (s *server) plan(ctx context.Context, prior, config values) (*tfprotov6.Pla
 	s.t.Helper()
 	priorValue := tftypes.NewValue(s.sandboxType, nil)
 	proposed := maps.Clone(map[string]tftypes.Value(config))
+	delete(proposed, "environment_wo")
 	if prior != nil {
 		priorValue = full(s.sandboxType, prior)
 	}

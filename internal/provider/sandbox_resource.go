@@ -56,7 +56,14 @@ func setIdentity(ctx context.Context, to *tfsdk.ResourceIdentity, m sandboxModel
 
 // ModifyPlan shows the workspace of a new sandbox where the provider's is known.
 func (r *sandboxResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if !req.State.Raw.IsNull() || req.Plan.Raw.IsNull() || r.data == nil || r.data.workspace == "" {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	if !req.State.Raw.IsNull() {
+		warnOfEnvironment(ctx, req, &resp.Diagnostics)
+		return
+	}
+	if r.data == nil || r.data.workspace == "" {
 		return
 	}
 	var workspace types.String

@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"google.golang.org/grpc/codes"
@@ -26,13 +29,15 @@ const notCreated = "The sandbox was not created"
 func (r *sandboxResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var m sandboxModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	var writeOnly types.Map // the plan and, with it, the state have none of it
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("environment_wo"), &writeOnly)...)
 	c := r.data.connection(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	limit, diags := m.Timeouts.Create(ctx, defaultCreateTimeout)
 	resp.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(m.withSecrets(ctx), limit)
+	ctx, cancel := context.WithTimeout(client.WithSecrets(m.withSecrets(ctx), slices.Collect(maps.Values(texts(writeOnly)))...), limit)
 	defer cancel()
 	if m.Workspace.IsUnknown() {
 		m.Workspace = types.StringValue(r.data.workspace)
@@ -44,7 +49,7 @@ func (r *sandboxResource) Create(ctx context.Context, req resource.CreateRequest
 		return
 	}
 	m.WorkspaceID = workspaceID
-	sb, err := c.Create(ctx, m.request(), invent)
+	sb, err := c.Create(ctx, m.request(texts(writeOnly)), invent)
 	if err != nil {
 		m.createFailure(err).asError(&resp.Diagnostics)
 		return
@@ -114,10 +119,15 @@ func goalOf(waitFor types.String) (goal client.Goal, wait bool) {
 	}
 }
 
-// request is the create itself.
-func (m sandboxModel) request() *openshellv1.CreateSandboxRequest {
+// request is the create itself, with the variables that are in the configuration alone.
+func (m sandboxModel) request(writeOnly map[string]string) *openshellv1.CreateSandboxRequest {
+	spec, annotations := m.spec(), texts(m.Annotations)
+	if len(writeOnly) > 0 {
+		spec.Environment = union(spec.GetEnvironment(), writeOnly)
+		annotations = union(annotations, map[string]string{annotationWriteOnly: writeOnlyMark(writeOnly)})
+	}
 	return &openshellv1.CreateSandboxRequest{
-		Spec: m.spec(), Name: m.Name.ValueString(), Labels: texts(m.Labels), Annotations: texts(m.Annotations),
+		Spec: spec, Name: m.Name.ValueString(), Labels: texts(m.Labels), Annotations: annotations,
 		WorkloadTemplate: m.WorkloadTemplate.ValueString(),
 		WorkspaceScope:   &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: m.Workspace.ValueString()}},
 	}

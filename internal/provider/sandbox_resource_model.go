@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,33 +17,35 @@ import (
 
 // sandboxModel is a sandbox in the state, the plan or the configuration.
 type sandboxModel struct {
-	ID               types.String   `tfsdk:"id"`
-	WorkspaceID      types.String   `tfsdk:"workspace_id"`
-	Name             types.String   `tfsdk:"name"`
-	NamePrefix       types.String   `tfsdk:"name_prefix"`
-	Workspace        types.String   `tfsdk:"workspace"`
-	Image            types.String   `tfsdk:"image"`
-	Command          types.List     `tfsdk:"command"`
-	TTY              types.Bool     `tfsdk:"tty"`
-	Environment      types.Map      `tfsdk:"environment"`
-	Labels           types.Map      `tfsdk:"labels"`
-	Annotations      types.Map      `tfsdk:"annotations"`
-	LogLevel         types.String   `tfsdk:"log_level"`
-	DriverConfig     types.String   `tfsdk:"driver_config"`
-	RestartPolicy    types.String   `tfsdk:"restart_policy"`
-	Policy           policyValue    `tfsdk:"policy"`
-	Providers        types.Set      `tfsdk:"providers"`
-	Resources        types.Object   `tfsdk:"resources"`
-	GPU              types.Object   `tfsdk:"gpu"`
-	RuntimeClassName types.String   `tfsdk:"runtime_class_name"`
-	UserNamespaces   types.Bool     `tfsdk:"user_namespaces"`
-	WorkloadTemplate types.String   `tfsdk:"workload_template"`
-	Running          types.Bool     `tfsdk:"running"`
-	WaitFor          types.String   `tfsdk:"wait_for"`
-	Timeouts         timeouts.Value `tfsdk:"timeouts"`
-	Phase            types.String   `tfsdk:"phase"`
-	CreatedTime      types.String   `tfsdk:"created_time"`
-	ExitCode         types.Int64    `tfsdk:"exit_code"`
+	ID                   types.String   `tfsdk:"id"`
+	WorkspaceID          types.String   `tfsdk:"workspace_id"`
+	Name                 types.String   `tfsdk:"name"`
+	NamePrefix           types.String   `tfsdk:"name_prefix"`
+	Workspace            types.String   `tfsdk:"workspace"`
+	Image                types.String   `tfsdk:"image"`
+	Command              types.List     `tfsdk:"command"`
+	TTY                  types.Bool     `tfsdk:"tty"`
+	Environment          types.Map      `tfsdk:"environment"`
+	EnvironmentWO        types.Map      `tfsdk:"environment_wo"`
+	EnvironmentWOVersion types.Int64    `tfsdk:"environment_wo_version"`
+	Labels               types.Map      `tfsdk:"labels"`
+	Annotations          types.Map      `tfsdk:"annotations"`
+	LogLevel             types.String   `tfsdk:"log_level"`
+	DriverConfig         types.String   `tfsdk:"driver_config"`
+	RestartPolicy        types.String   `tfsdk:"restart_policy"`
+	Policy               policyValue    `tfsdk:"policy"`
+	Providers            types.Set      `tfsdk:"providers"`
+	Resources            types.Object   `tfsdk:"resources"`
+	GPU                  types.Object   `tfsdk:"gpu"`
+	RuntimeClassName     types.String   `tfsdk:"runtime_class_name"`
+	UserNamespaces       types.Bool     `tfsdk:"user_namespaces"`
+	WorkloadTemplate     types.String   `tfsdk:"workload_template"`
+	Running              types.Bool     `tfsdk:"running"`
+	WaitFor              types.String   `tfsdk:"wait_for"`
+	Timeouts             timeouts.Value `tfsdk:"timeouts"`
+	Phase                types.String   `tfsdk:"phase"`
+	CreatedTime          types.String   `tfsdk:"created_time"`
+	ExitCode             types.Int64    `tfsdk:"exit_code"`
 }
 
 // Default time limits of the operations.
@@ -71,11 +74,7 @@ func isSandboxID(id string) bool { return client.IsUUID(id) }
 
 // withSecrets keeps the sandbox's secrets out of what a gateway writes.
 func (m sandboxModel) withSecrets(ctx context.Context) context.Context {
-	var secrets []string
-	for _, value := range texts(m.Environment) {
-		secrets = append(secrets, value)
-	}
-	return client.WithSecrets(ctx, secrets...)
+	return client.WithSecrets(ctx, slices.Collect(maps.Values(texts(m.Environment)))...)
 }
 
 // adopt fills in what a new sandbox was given by the gateway; what the plan says stays. Nothing unknown is left.
@@ -143,6 +142,14 @@ func texts(m types.Map) map[string]string {
 		}
 	}
 	return out
+}
+
+// union is a new map with the entries of two.
+func union(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // userMap is a map from the gateway without the keys that are not the user's; null when none is left.

@@ -108,7 +108,7 @@ func TestUpdateProvidersHalf(t *testing.T) {
 	want := managed([]string{"b", "missing"})
 	want["running"], want["wait_for"] = boolean(false), str("none")
 	left, diags := s.change(t.Context(), state, want)
-	expect(t, "error", diags.errors(), `"missing" was not attached`, "FAILED_PRECONDITION", state.text("id"), "before the failure")
+	expect(t, "error", diags.errors(), `"missing" was not attached`, "FAILED_PRECONDITION", state.text("id"), "does what is left")
 	if !diags.at("providers") || !left["providers"].Equal(textSetOf("b")) || !slices.Equal(attached(t, g), []string{"b"}) {
 		t.Errorf("state %v, attached %v", left, attached(t, g))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/boolplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
@@ -67,8 +68,16 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				MarkdownDescription: "Whether the main process gets a terminal. Default: `false` with a `command`, `true` without." + replaces,
 			},
 			"environment": schema.MapAttribute{
-				Optional: true, Sensitive: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceMap()},
+				Optional: true, Sensitive: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceEnvironment{}},
 				MarkdownDescription: "Environment of the main process: at most 128 variables, names of letters, digits and underscores up to 256 bytes that do not begin with `OPENSHELL_`, values up to 8192 bytes without line ends, 256 KiB in all. The values are kept out of plans, but stand in the state, and everybody who may read the sandbox gets them from the gateway." + replaces,
+			},
+			"environment_wo": schema.MapAttribute{
+				Optional: true, Sensitive: true, WriteOnly: true, ElementType: types.StringType,
+				MarkdownDescription: "More of the environment, which neither a plan nor the state holds; the limits of `environment` hold for both together. Terraform cannot see that a value changed: change `environment_wo_version` with it. Everybody who may read the sandbox gets the values from the gateway. Needs Terraform or OpenTofu 1.11.",
+			},
+			"environment_wo_version": schema.Int64Attribute{
+				Optional: true, PlanModifiers: []planmodifier.Int64{int64planmodifier.RequiresReplaceIf(hadValue, versionDescription, versionDescription)},
+				MarkdownDescription: "A number of your own to change together with `environment_wo`, whose new values then reach a new sandbox. Changing it replaces the sandbox; adding it to a sandbox that exists does not, nor does it bring variables to it.",
 			},
 			"labels": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceMap()},
@@ -76,7 +85,7 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType, PlanModifiers: []planmodifier.Map{replaceMap()},
-				MarkdownDescription: "Notes on the sandbox: at most 127, keys as for labels, values of any text up to 8192 bytes. Those that others add later are not shown and cause no change." + replaces,
+				MarkdownDescription: "Notes on the sandbox: at most 127, or 126 with `environment_wo`, keys as for labels, values of any text up to 8192 bytes. Those that others add later are not shown and cause no change." + replaces,
 			},
 			"log_level": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{notEmpty{}}, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
@@ -161,6 +170,12 @@ func amount(description string) schema.Attribute {
 		Optional: true, Validators: []validator.String{quantity{}}, PlanModifiers: []planmodifier.String{keepEqual{sameQuantity}},
 		MarkdownDescription: description,
 	}
+}
+
+const versionDescription = "A change of a value that was there replaces the sandbox."
+
+func hadValue(_ context.Context, req planmodifier.Int64Request, resp *int64planmodifier.RequiresReplaceIfFuncResponse) {
+	resp.RequiresReplace = !req.StateValue.IsNull()
 }
 
 // serverFilled is for what a configuration may leave to the gateway: then what it chose stays.

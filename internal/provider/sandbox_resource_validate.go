@@ -28,6 +28,7 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 		resp.Diagnostics.AddAttributeError(wirePath(v.Field), "The value is not valid", fmt.Sprintf("%s %s.", wirePath(v.Field), v.Problem))
 	}
 	m.validateMaps(&resp.Diagnostics)
+	m.validateEnvironment(&resp.Diagnostics)
 	m.validateProviders(&resp.Diagnostics)
 	m.validateChoices(&resp.Diagnostics)
 	if m.TTY.Equal(types.BoolValue(false)) && !m.Command.IsUnknown() && len(m.Command.Elements()) == 0 {
@@ -69,7 +70,7 @@ func (m sandboxModel) validateChoices(diags *diag.Diagnostics) {
 		return
 	}
 	for name, set := range map[string]bool{
-		"image": given(m.Image), "log_level": given(m.LogLevel), "driver_config": given(m.DriverConfig), "environment": len(m.Environment.Elements()) > 0,
+		"image": given(m.Image), "log_level": given(m.LogLevel), "driver_config": given(m.DriverConfig), "environment": len(m.Environment.Elements()) > 0, "environment_wo": len(m.EnvironmentWO.Elements()) > 0,
 		"resources": !isEmpty(m.Resources), "gpu": given(m.GPU), "runtime_class_name": given(m.RuntimeClassName), "user_namespaces": given(m.UserNamespaces),
 	} {
 		if set {
@@ -102,9 +103,15 @@ func (m sandboxModel) violations() []*rules.Violation {
 			found = append(found, v)
 		}
 	}
-	annotations := texts(m.Annotations)
-	if len(annotations) == rules.MaxEntries { // the provider adds one
-		found = append(found, &rules.Violation{Field: "annotations", Problem: fmt.Sprintf("must have at most %d entries", rules.MaxEntries-1)})
+	if v := rules.Environment("environment_wo", texts(m.EnvironmentWO)); v != nil {
+		found = append(found, v)
+	}
+	annotations, most := texts(m.Annotations), rules.MaxEntries-1 // the provider adds one
+	if len(m.EnvironmentWO.Elements()) > 0 {
+		most-- // and another one
+	}
+	if len(annotations) > most {
+		found = append(found, &rules.Violation{Field: "annotations", Problem: fmt.Sprintf("must have at most %d entries", most)})
 	} else if v := rules.Annotations("annotations", annotations); v != nil {
 		found = append(found, v)
 	}
@@ -116,13 +123,13 @@ func (m sandboxModel) violations() []*rules.Violation {
 
 // validateMaps refuses values that are null and keys that belong to the provider or the gateway.
 func (m sandboxModel) validateMaps(diags *diag.Diagnostics) {
-	for name, values := range map[string]types.Map{"environment": m.Environment, "labels": m.Labels, "annotations": m.Annotations} {
+	for name, values := range map[string]types.Map{"environment": m.Environment, "environment_wo": m.EnvironmentWO, "labels": m.Labels, "annotations": m.Annotations} {
 		for key, value := range values.Elements() {
 			at := path.Root(name).AtMapKey(key)
 			if value.IsNull() {
 				diags.AddAttributeError(at, "The value is null", fmt.Sprintf("%s must be a text. Leave the key out if there is no value.", at))
 			}
-			if name != "environment" && (strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, gatewayPrefix)) {
+			if !strings.HasPrefix(name, "environment") && (strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, gatewayPrefix)) {
 				diags.AddAttributeError(at, "The key is reserved", fmt.Sprintf("%s: keys that begin with %s or %s belong to the provider and the gateway. Choose another one.", at, ownPrefix, gatewayPrefix))
 			}
 		}
@@ -139,7 +146,7 @@ func wirePath(field string) path.Path {
 	name = strings.TrimPrefix(name, "template.")
 	name, key := cutKey(name)
 	switch name {
-	case "name", "labels", "annotations", "command", "environment", "image", "log_level", "policy", "restart_policy", "runtime_class_name", "tty", "user_namespaces", "workload_template":
+	case "name", "labels", "annotations", "command", "environment", "environment_wo", "image", "log_level", "policy", "restart_policy", "runtime_class_name", "tty", "user_namespaces", "workload_template":
 	case "workspace_scope":
 		return path.Root("workspace")
 	case "providers": // whose elements have no index
