@@ -13,7 +13,7 @@ import (
 
 // An interrupt while the apply waits, or while the gateway has not even answered the create: the id is in the state,
 // tainted, and the next apply ends with one sandbox.
-func TestT18InterruptedCreate(t *testing.T) {
+func TestT18T19InterruptedCreate(t *testing.T) {
 	t.Parallel()
 	for moment, driver := range map[string]string{"waiting": `{ never_ready = true }`, "creating": `{ create_takes = "3s" }`} {
 		t.Run("Ctrl-C while "+moment, func(t *testing.T) {
@@ -48,6 +48,11 @@ func interruptCreate(t *testing.T, c cli.CLI, driver string, send func(*cli.Proc
 	r := p.Wait()
 	id := s.id()
 	s.expect(r, 1, cli.Error, id, "tainted")
+	for _, name := range []string{"name", "workspace", "workspace_id"} { // T19: without where it is, the id is worth nothing
+		if value, _ := s.attribute(web, name).(string); value == "" {
+			t.Errorf("%s is not in the state", name)
+		}
+	}
 	if all := sandboxes(t, g); id == "" || !s.resource().Tainted || len(all) != 1 || all[0].GetMetadata().GetId() != id {
 		t.Fatalf("state %q, gateway %v", id, all)
 	}

@@ -18,6 +18,7 @@ func TestO14Limits(t *testing.T) {
 		"upper":      {"name", `name = "Web"`},
 		"hyphens":    {"name", `name = "a--b"`},
 		"end":        {"name", `name = "web-"`},
+		"prefix":     {"name_prefix", `name_prefix = "` + strings.Repeat("a", 14) + `"`},
 		"workspace":  {"workspace", `workspace = "` + strings.Repeat("a", 20) + `"`},
 		"label":      {"labels", `labels = { team = "` + strings.Repeat("a", 64) + `" }`},
 		"label-name": {"labels", `labels = { "` + strings.Repeat("a", 64) + `" = "a" }`},

@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
@@ -43,6 +44,24 @@ func TestT24T27SecondPlanIsEmpty(t *testing.T) {
 	})
 }
 
+// What Terraform does not manage others may change: a sandbox that they stop and start again is no change.
+func TestT24StopsOfOthersAreQuiet(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	s := set(t, cli.Require(t), g)
+	ours := s.up()
+	if _, err := g.OpenShell().StopSandbox(t.Context(), &openshellv1.StopSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default()}); err != nil {
+		t.Fatal(err)
+	}
+	g.WaitPhase(t, ours, openshellv1.SandboxPhase_SANDBOX_PHASE_STOPPED)
+	s.empty()
+	if _, err := g.OpenShell().StartSandbox(t.Context(), &openshellv1.StartSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default()}); err != nil {
+		t.Fatal(err)
+	}
+	g.WaitPhase(t, ours, openshellv1.SandboxPhase_SANDBOX_PHASE_READY)
+	s.empty()
+}
+
 // An error or an unknown phase out of band is a warning, never a reason to replace the sandbox.
 func TestO11ErrorPhaseReplacesNothing(t *testing.T) {
 	t.Parallel()
@@ -69,17 +88,26 @@ func TestO12FinishedJob(t *testing.T) {
 	s.must(s.Destroy(t.Context()))
 }
 
-// An invented name is in no plan and stays.
+// An invented name is in no plan and stays. With it, a replacement can be there before its predecessor goes.
 func TestT23InventedName(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g)
-	s.sandbox()
-	ours := s.up()
-	s.empty()
-	s.sandbox(`image = "example.com/agent:2"`, `lifecycle {`, `  create_before_destroy = true`, `}`)
-	if again := s.up(); again == ours || len(sandboxes(t, g)) != 1 {
-		t.Errorf("%s after %s, gateway %v", again, ours, sandboxes(t, g))
+	for name, arguments := range map[string][]string{"invented": nil, "with a prefix": {`name_prefix = "` + strings.Repeat("a", 13) + `"`}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gatewaytest.Start(t)
+			s := set(t, cli.Require(t), g)
+			s.sandbox(arguments...)
+			ours := s.up()
+			s.empty()
+			s.sandbox(append(arguments, `image = "example.com/agent:2"`, `lifecycle {`, `  create_before_destroy = true`, `}`)...)
+			again := s.up()
+			if again == ours || len(sandboxes(t, g)) != 1 {
+				t.Errorf("%s after %s, gateway %v", again, ours, sandboxes(t, g))
+			}
+			if invented, _ := s.attribute(web, "name").(string); name == "with a prefix" && !strings.HasPrefix(invented, strings.Repeat("a", 13)) {
+				t.Errorf("the name is %s", invented)
+			}
+			s.empty()
+		})
 	}
-	s.empty()
 }

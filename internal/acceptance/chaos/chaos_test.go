@@ -1,6 +1,6 @@
 // Package chaos_test has a second client delete, replace, stop, start and attach at random what Terraform and OpenTofu
-// plan, apply and destroy in a loop, and interrupts and kills them now and then. After every command no stranger was
-// harmed or adopted, nothing was forgotten, and the state fits the gateway.
+// plan, apply and destroy in a loop. Answers of the gateway are lost, and commands interrupted and killed, now and then. After
+// every command no stranger was harmed or adopted, nothing was forgotten, and the state fits the gateway.
 //
 // `make test` runs 25 rounds and `make soak` 500. A failure prints the seed, with which the same commands and actions come
 // in the same order; how they meet depends on the machine.

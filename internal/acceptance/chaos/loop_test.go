@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
@@ -143,21 +145,26 @@ func (l *loop) run(args ...string) {
 	l.check(r, f)
 }
 
-// afterCalls is closed when the gateway gets the n-th call from now on, or has handled it.
+// afterCalls is closed when the gateway gets the n-th call from now on, or has handled it. The answer to another call may be
+// lost.
 func (l *loop) afterCalls(n int64, handled bool) <-chan struct{} {
 	reached := make(chan struct{})
+	lost := 1 + l.r.Int64N(40)
 	var calls atomic.Int64
 	l.g.ResetCalls()
 	l.g.Intercept(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if calls.Add(1) != n {
-			return handle(ctx, req)
-		}
-		if !handled {
+		call := calls.Add(1)
+		if call == n && !handled {
 			close(reached)
-			return handle(ctx, req)
 		}
-		defer close(reached)
-		return handle(ctx, req)
+		reply, err := handle(ctx, req)
+		if call == n && handled {
+			close(reached)
+		}
+		if call == lost {
+			return nil, status.Error(codes.Unavailable, "lost in a test")
+		}
+		return reply, err
 	})
 	return reached
 }
@@ -166,6 +173,7 @@ func (l *loop) afterCalls(n int64, handled bool) <-chan struct{} {
 func (l *loop) converge() {
 	l.t.Helper()
 	l.second.leave()
+	l.g.Intercept(nil)
 	for _, sb := range l.labelled() { // an interrupted destroy goes on at the gateway
 		if sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING {
 			l.g.WaitGone(l.t, sb.GetMetadata().GetId())
