@@ -1,0 +1,194 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+)
+
+// home selects the workspace that there is.
+var home = &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: store.DefaultWorkspace}}
+
+// populated has one of each thing in it, all of the same name.
+func populated(tb testing.TB) *memory {
+	tb.Helper()
+	m := newMemory()
+	g := newGateway(tb, m)
+	meta := &datamodelv1.ObjectMeta{Name: sample}
+	profile := &openshellv1.ProviderProfile{
+		Id: sample, DisplayName: sample, Category: openshellv1.ProviderProfileCategory_PROVIDER_PROFILE_CATEGORY_OTHER,
+		Credentials: []*openshellv1.ProviderProfileCredential{{Name: sample, EnvVars: []string{sample}}},
+	}
+	for name, req := range map[string]proto.Message{
+		openshellv1.OpenShell_ImportProviderProfiles_FullMethodName: &openshellv1.ImportProviderProfilesRequest{
+			WorkspaceScope: home, Profiles: []*openshellv1.ProviderProfileImportItem{{Profile: profile}},
+		},
+		openshellv1.OpenShell_CreateSandbox_FullMethodName: &openshellv1.CreateSandboxRequest{WorkspaceScope: home, Name: sample, Spec: &openshellv1.SandboxSpec{}},
+		openshellv1.OpenShell_CreateSandboxTemplate_FullMethodName: &openshellv1.CreateSandboxTemplateRequest{
+			WorkspaceScope: home, Template: &openshellv1.SandboxWorkloadTemplate{
+				Metadata: meta, Spec: &openshellv1.SandboxWorkloadTemplateSpec{Workload: &openshellv1.SandboxWorkloadConfig{}},
+			},
+		},
+		openshellv1.OpenShell_AddWorkspaceMember_FullMethodName: &openshellv1.AddWorkspaceMemberRequest{
+			WorkspaceScope: home, PrincipalSubject: sample, Role: openshellv1.WorkspaceRole_WORKSPACE_ROLE_USER,
+		},
+	} {
+		if _, err := g.call(tb, name, req); err != nil {
+			tb.Fatalf("%s: %v", name, err)
+		}
+	}
+	provider := &datamodelv1.Provider{Metadata: meta, Type: sample, ProfileWorkspace: store.DefaultWorkspace, Credentials: map[string]string{sample: "secret"}}
+	if _, err := g.call(tb, openshellv1.OpenShell_CreateProvider_FullMethodName, &openshellv1.CreateProviderRequest{WorkspaceScope: home, Provider: provider}); err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// FuzzRequests has every method answer whatever it is asked, without a failure of its own, and take in nothing that the
+// rules of the contract refuse.
+func FuzzRequests(f *testing.F) {
+	full, m := populated(f), newMemory()
+	g := newGateway(f, m)
+	for i, method := range g.methods {
+		f.Add(uint8(i), []byte(nil))
+		f.Add(uint8(i), wireOf(f, sampleRequest(f, method.name)))
+		if method.name == openshellv1.OpenShell_CreateSandbox_FullMethodName {
+			for _, req := range []*openshellv1.CreateSandboxRequest{
+				{}, {Name: "-new"}, {Name: strings.Repeat("n", 64)}, {Labels: map[string]string{"a/b": "c/d"}}, {Annotations: map[string]string{"a": "b\x00c", "": ""}},
+				{Spec: &openshellv1.SandboxSpec{Environment: map[string]string{"1A": "b"}}}, {Spec: &openshellv1.SandboxSpec{Command: []string{""}}},
+			} {
+				req.WorkspaceScope = home
+				if req.GetSpec() == nil {
+					req.Spec = &openshellv1.SandboxSpec{}
+				}
+				f.Add(uint8(i), wireOf(f, req))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, number uint8, wire []byte) {
+		m.restore(full)
+		method := g.methods[int(number)%len(g.methods)]
+		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+		defer cancel()
+		_, err := method.call(ctx, wire)
+		if errors.Is(err, errWire) {
+			return
+		}
+		if wantShown(t, err); t.Failed() {
+			t.Error(method.name)
+		}
+		for _, s := range m.sandboxes {
+			if problem := rules.Name(s.Name) + rules.Labels(s.Labels); problem != "" {
+				t.Errorf("%s let in the sandbox %q with %v, which %s", method.name, s.Name, s.Labels, problem)
+			}
+			if v := rules.Annotations("annotations", s.Annotations); v != nil {
+				t.Errorf("%s let in: %v", method.name, v)
+			}
+			if v := rules.Spec("spec", s.Spec); v != nil {
+				t.Errorf("%s let in: %v", method.name, v)
+			}
+		}
+		for _, o := range m.objects {
+			if strings.ContainsRune(o.Name, 0) || o.Workspace != "" && m.workspaces[o.Workspace].ID == "" && method.name != openshellv1.OpenShell_DeleteWorkspace_FullMethodName {
+				t.Errorf("%s let in the %s %q of %q", method.name, o.Kind, o.Name, o.Workspace)
+			}
+		}
+	})
+}
+
+// sample is the text in sample requests: a name that all rules of names and keys allow.
+const sample = "web"
+
+// sampleRequest is a request with something in every field.
+func sampleRequest(tb testing.TB, method string) proto.Message {
+	tb.Helper()
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
+	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	methodDescriptor, ok := descriptor.(protoreflect.MethodDescriptor)
+	if !ok {
+		tb.Fatalf("%s is no method", name)
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(methodDescriptor.Input().FullName())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req := kind.New()
+	fill(req, 6)
+	return req.Interface()
+}
+
+// fill sets the fields of a message and, so many levels down, of those in it.
+func fill(m protoreflect.Message, depth int) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		switch {
+		case f.Message() != nil && depth == 0, f.ContainingOneof() != nil && m.WhichOneof(f.ContainingOneof()) != nil:
+		case f.IsMap():
+			if f.MapValue().Message() == nil {
+				m.Mutable(f).Map().Set(protoreflect.ValueOfString(sample).MapKey(), scalar(f.MapValue()))
+			}
+		case f.IsList() && f.Message() != nil:
+			fill(m.Mutable(f).List().AppendMutable().Message(), depth-1)
+		case f.IsList():
+			m.Mutable(f).List().Append(scalar(f))
+		case f.Message() != nil:
+			fill(m.Mutable(f).Message(), depth-1)
+		case f.Name() != "request_id":
+			m.Set(f, scalar(f))
+		}
+	}
+	if scope, ok := m.Interface().(*datamodelv1.WorkspaceSelector); ok {
+		scope.Selection = home.GetSelection()
+	}
+}
+
+func scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
+	switch f.Kind() {
+	case protoreflect.StringKind:
+		if f.FullName() == "openshell.conditional.v1.SandboxPrecondition.id" {
+			return protoreflect.ValueOfString(anID)
+		}
+		return protoreflect.ValueOfString(sample)
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(sample))
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(true)
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(1)
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return protoreflect.ValueOfInt32(1)
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		return protoreflect.ValueOfInt64(1)
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		return protoreflect.ValueOfUint32(1)
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return protoreflect.ValueOfUint64(1)
+	case protoreflect.FloatKind:
+		return protoreflect.ValueOfFloat32(1)
+	default:
+		return protoreflect.ValueOfFloat64(1)
+	}
+}
+
+func wireOf(tb testing.TB, m proto.Message) []byte {
+	tb.Helper()
+	wire, err := proto.Marshal(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return wire
+}
