@@ -2,7 +2,6 @@ package acceptance_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
@@ -86,28 +85,4 @@ func TestO12FinishedJob(t *testing.T) {
 	s.empty()
 	s.must(s.Apply(t.Context(), ""))
 	s.must(s.Destroy(t.Context()))
-}
-
-// An invented name is in no plan and stays. With it, a replacement can be there before its predecessor goes.
-func TestT23InventedName(t *testing.T) {
-	t.Parallel()
-	for name, arguments := range map[string][]string{"invented": nil, "with a prefix": {`name_prefix = "` + strings.Repeat("a", 13) + `"`}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := gatewaytest.Start(t)
-			s := set(t, cli.Require(t), g)
-			s.sandbox(arguments...)
-			ours := s.up()
-			s.empty()
-			s.sandbox(append(arguments, `image = "example.com/agent:2"`, `lifecycle {`, `  create_before_destroy = true`, `}`)...)
-			again := s.up()
-			if again == ours || len(sandboxes(t, g)) != 1 {
-				t.Errorf("%s after %s, gateway %v", again, ours, sandboxes(t, g))
-			}
-			if invented, _ := s.attribute(web, "name").(string); name == "with a prefix" && !strings.HasPrefix(invented, strings.Repeat("a", 13)) {
-				t.Errorf("the name is %s", invented)
-			}
-			s.empty()
-		})
-	}
 }
