@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,7 +23,8 @@ import (
 )
 
 // Nothing that lets somebody in, and nothing that is confided to the gateway, is in its log, its errors or its metrics:
-// whatever is sent, with good credentials and with bad ones, while the issuer answers and while it does not.
+// whatever is sent, with good credentials and with bad ones, while the issuer answers and while it does not. What lets
+// somebody in is not in the database either.
 func TestCanaries(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
 	ca := authtest.NewCA(t, "ours")
@@ -31,7 +34,12 @@ func TestCanaries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, gateway.Config{Store: open(t), TLS: encrypted, Access: auth.Config{ClientCertificates: true, OIDC: &auth.OIDCConfig{
+	path := filepath.Join(t.TempDir(), "gateway.db")
+	database, err := gateway.OpenStore(t.Context(), "sqlite:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, gateway.Config{Store: database, TLS: encrypted, Access: auth.Config{ClientCertificates: true, OIDC: &auth.OIDCConfig{
 		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
 		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
 	}}})
@@ -76,10 +84,26 @@ func TestCanaries(t *testing.T) {
 	files.Write(files.Key, []byte("-----BEGIN PRIVATE KEY-----\ncanary-key\n-----END PRIVATE KEY-----\n"))
 
 	text := map[string]string{"the metrics": metrics(t, r), "the log": r.log.String(), "an error": said.String()}
+	for where, text := range text {
+		if i := strings.Index(text, "canary"); i >= 0 {
+			t.Errorf("%s has what was confided to the gateway: %s", where, text[max(0, i-200):min(len(text), i+200)])
+		}
+	}
+	if err := database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(content), "canary-environment") {
+		t.Errorf("what is confided to the gateway is not where it should be, in the database (%v)", err)
+	}
+	text["the database"] = string(content)
 	if len(text["the log"]) < 10_000 || len(text["an error"]) < 3_000 || len(text["the metrics"]) < 10_000 {
 		t.Error("hardly anything was said")
 	}
-	secrets := map[string]string{"canary": "canary"}
+	secrets := map[string]string{}
+	for _, kind := range []string{"token", "key", "claim", "issuer", "audience", "credential", "session"} {
+		secrets["a canary "+kind] = "canary-" + kind
+	}
 	for i, token := range tokens {
 		for part := range strings.SplitSeq(token, ".") {
 			if len(part) > 10 {

@@ -2,6 +2,9 @@ package gatewaytest
 
 import (
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
@@ -20,3 +23,14 @@ func WithOIDC(issuer *authtest.Issuer) Option {
 
 // WithLogger takes the gateway's log, which is thrown away otherwise.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.logger = log } }
+
+// Metrics is what the gateway shows at /metrics.
+func (g *Gateway) Metrics(t testing.TB) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	g.gateway.MetricsHandler().ServeHTTP(answer, httptest.NewRequestWithContext(timeout(t), http.MethodGet, "/metrics", nil))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("/metrics: %d %s", answer.Code, answer.Body)
+	}
+	return answer.Body.String()
+}

@@ -23,7 +23,6 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlite"
 )
 
 // Timeout bounds everything that a helper waits for.
@@ -34,7 +33,7 @@ type Option func(*options)
 
 type options struct {
 	withoutConditional, requirePrecondition bool
-	dbPath, version                         string
+	databaseURL, version                    string
 	port                                    int
 	tls                                     *authority
 	clientCertificate                       bool
@@ -49,7 +48,10 @@ func WithoutConditional() Option { return func(o *options) { o.withoutConditiona
 func RequirePrecondition() Option { return func(o *options) { o.requirePrecondition = true } }
 
 // WithDBPath keeps its database in a file that outlives it; without, the file goes with the test.
-func WithDBPath(path string) Option { return func(o *options) { o.dbPath = path } }
+func WithDBPath(path string) Option { return WithDatabase("sqlite:" + path) }
+
+// WithDatabase keeps its database at a URL, as [gateway.OpenStore] takes it.
+func WithDatabase(url string) Option { return func(o *options) { o.databaseURL = url } }
 
 // WithVersion sets what Health reports.
 func WithVersion(version string) Option { return func(o *options) { o.version = version } }
@@ -74,8 +76,8 @@ func Start(t testing.TB, opts ...Option) *Gateway {
 	for _, opt := range opts {
 		opt(&g.opts)
 	}
-	if g.opts.dbPath == "" {
-		g.opts.dbPath = filepath.Join(t.TempDir(), "gateway.db")
+	if g.opts.databaseURL == "" {
+		g.opts.databaseURL = "sqlite:" + filepath.Join(t.TempDir(), "gateway.db")
 	}
 	if g.opts.tls != nil {
 		g.opts.tls.issue(t)
@@ -89,7 +91,7 @@ func (g *Gateway) start(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	store, err := sqlite.Open(ctx, g.opts.dbPath)
+	store, err := gateway.OpenStore(ctx, g.opts.databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}

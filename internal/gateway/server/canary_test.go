@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +18,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/pgtest"
 )
 
 // canary is part of every credential that the test below sends.
@@ -42,11 +45,35 @@ func (b *buffer) String() string {
 	return b.all.String()
 }
 
-// The value of a credential is nowhere: not in a reply, an error, the log, or a file of the database, its log included.
+// databases are where a gateway may keep what it knows, and all that they then have in them, by where that is.
+var databases = map[string]func(*testing.T) (option gatewaytest.Option, content func(*testing.T) map[string][]byte){
+	"SQLite": func(t *testing.T) (gatewaytest.Option, func(*testing.T) map[string][]byte) {
+		dir := t.TempDir()
+		return gatewaytest.WithDBPath(filepath.Join(dir, "gateway.db")), func(t *testing.T) map[string][]byte { return filesIn(t, dir) }
+	},
+	"PostgreSQL": func(t *testing.T) (gatewaytest.Option, func(*testing.T) map[string][]byte) {
+		url := pgtest.NewDatabase(t)
+		return gatewaytest.WithDatabase(url), func(t *testing.T) map[string][]byte {
+			return map[string][]byte{"the dump": pgtest.Dump(t, url)}
+		}
+	},
+}
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The value of a credential is nowhere: not in a reply, an error, the log, the metrics or the database, SQLite's own log
+// included.
 func TestCredentialsAreNowhere(t *testing.T) {
-	dir, log := t.TempDir(), &buffer{}
-	g := gatewaytest.Start(t, gatewaytest.WithDBPath(filepath.Join(dir, "gateway.db")),
-		gatewaytest.WithLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) { credentialsAreNowhere(t, database) })
+	}
+}
+
+func credentialsAreNowhere(t *testing.T, database func(*testing.T) (gatewaytest.Option, func(*testing.T) map[string][]byte)) {
+	t.Helper()
+	log := &buffer{}
+	option, content := database(t)
+	g := gatewaytest.Start(t, option, gatewaytest.WithLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 	importProfiles(t, g, nil, githubProfile())
 	scope, o := gatewaytest.Default(), g.OpenShell()
 	secret := map[string]string{"GH_TOKEN": canary, "webhook": canary + strings.Repeat("x", 4096)}
@@ -68,6 +95,9 @@ func TestCredentialsAreNowhere(t *testing.T) {
 		{"create again", func() (proto.Message, error) {
 			return o.CreateProvider(call(t), &openshellv1.CreateProviderRequest{Provider: provider("p", secret), WorkspaceScope: scope})
 		}},
+		{"create, once", func() (proto.Message, error) {
+			return o.CreateProvider(call(t), &openshellv1.CreateProviderRequest{Provider: provider("once", secret), WorkspaceScope: scope, RequestId: anID})
+		}},
 		{"undeclared", func() (proto.Message, error) {
 			return o.CreateProvider(call(t), &openshellv1.CreateProviderRequest{Provider: provider("q", with(map[string]string{"OTHER": canary})), WorkspaceScope: scope})
 		}},
@@ -86,6 +116,9 @@ func TestCredentialsAreNowhere(t *testing.T) {
 		}},
 		{"update", func() (proto.Message, error) {
 			return o.UpdateProvider(call(t), &openshellv1.UpdateProviderRequest{Provider: provider("p", map[string]string{"webhook": canary + "2"}), WorkspaceScope: scope})
+		}},
+		{"update, once", func() (proto.Message, error) {
+			return o.UpdateProvider(call(t), &openshellv1.UpdateProviderRequest{Provider: provider("p", secret), WorkspaceScope: scope, RequestId: anID})
 		}},
 		{"update of none", func() (proto.Message, error) {
 			return o.UpdateProvider(call(t), &openshellv1.UpdateProviderRequest{Provider: provider("q", secret), WorkspaceScope: scope})
@@ -114,6 +147,9 @@ func TestCredentialsAreNowhere(t *testing.T) {
 		{"get sandbox", func() (proto.Message, error) {
 			return o.GetSandbox(call(t), &openshellv1.GetSandboxRequest{Name: "web", WorkspaceScope: scope})
 		}},
+		{"configuration", func() (proto.Message, error) {
+			return o.GetSandboxConfig(call(t), &sandboxv1.GetSandboxConfigRequest{Name: "web", WorkspaceScope: scope})
+		}},
 		{"delete", func() (proto.Message, error) {
 			return o.DeleteProvider(call(t), &openshellv1.DeleteProviderRequest{Name: "p", WorkspaceScope: scope})
 		}},
@@ -131,67 +167,74 @@ func TestCredentialsAreNowhere(t *testing.T) {
 			t.Errorf("%s: %s", step.name, text)
 		}
 	}
-	if replies != 9 {
+	if replies != 12 {
 		t.Errorf("%d of the steps succeeded, so the test does not show what it should", replies)
 	}
 	if strings.Contains(log.String(), canary) || !strings.Contains(log.String(), "CreateProvider") {
 		t.Errorf("log:\n%s", log.String())
 	}
-	searched := searchFiles(t, dir, canary, "GH_TOKEN")
-	if len(searched) < 2 { // before it is folded into the database, at the shutdown
-		t.Errorf("there is no log of the database to search, only %v", searched)
+	if strings.Contains(g.Metrics(t), canary) || !strings.Contains(g.Metrics(t), "CreateProvider") {
+		t.Errorf("metrics:\n%s", g.Metrics(t))
 	}
-	g.Stop(t)
-	searchFiles(t, dir, canary, "GH_TOKEN")
+	search(t, content(t), canary, "GH_TOKEN")
+	g.Stop(t) // which folds the log of SQLite into the database
+	search(t, content(t), canary, "GH_TOKEN")
 }
 
 // The token of a session is told to its caller and nobody else; what is kept is a digest of it.
 func TestTokensAreKeptNowhere(t *testing.T) {
-	dir, log := t.TempDir(), &buffer{}
-	g := gatewaytest.Start(t, gatewaytest.WithDBPath(filepath.Join(dir, "gateway.db")),
-		gatewaytest.WithLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-	g.MustCreate(t, "web")
-	token := mustConnect(t, g).GetToken()
-	sum := sha256.Sum256([]byte(token))
-	searchFiles(t, dir, token, hex.EncodeToString(sum[:]))
-	for range 2 {
-		_, err := revoke(t, g, token, false)
-		if err != nil && strings.Contains(err.Error(), token) {
-			t.Errorf("error %v", err)
-		}
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) {
+			log := &buffer{}
+			option, content := database(t)
+			g := gatewaytest.Start(t, option, gatewaytest.WithLogger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+			g.MustCreate(t, "web")
+			token := mustConnect(t, g).GetToken()
+			sum := sha256.Sum256([]byte(token))
+			search(t, content(t), token, hex.EncodeToString(sum[:]))
+			for range 2 {
+				_, err := revoke(t, g, token, false)
+				if err != nil && strings.Contains(err.Error(), token) {
+					t.Errorf("error %v", err)
+				}
+			}
+			if text := log.String() + g.Metrics(t); strings.Contains(text, token) || !strings.Contains(text, "RevokeSshSession") {
+				t.Errorf("log and metrics:\n%s", text)
+			}
+			g.Stop(t)
+			search(t, content(t), token, "web")
+		})
 	}
-	if strings.Contains(log.String(), token) || !strings.Contains(log.String(), "RevokeSshSession") {
-		t.Errorf("log:\n%s", log.String())
-	}
-	g.Stop(t)
-	searchFiles(t, dir, token, "")
 }
 
-// searchFiles looks for a secret in all files of a folder, and returns their names. One of them must have what is kept
-// beside it, or it is not where the secret would be.
-func searchFiles(t *testing.T, dir, secret, beside string) []string {
+// search looks for a secret in what a database has in it. Somewhere it must have what is kept beside the secret, or it is not
+// where that would be.
+func search(t *testing.T, content map[string][]byte, secret, beside string) {
 	t.Helper()
-	var names []string
 	stored := false
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for where, text := range content {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("%s has a credential in it", where)
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if len(content) > 0 {
-			names = append(names, entry.Name())
-		}
-		if bytes.Contains(content, []byte(secret)) {
-			t.Errorf("%s has a credential in it", path)
-		}
-		stored = stored || bytes.Contains(content, []byte(beside))
-		return nil
-	})
-	if err != nil || !stored {
-		t.Errorf("no file has %q in it (%v): %v", beside, err, names)
+		stored = stored || bytes.Contains(text, []byte(beside))
 	}
-	return names
+	if !stored {
+		t.Errorf("%q is nowhere in %v", beside, slices.Collect(maps.Keys(content)))
+	}
+}
+
+// filesIn are the files of a folder.
+func filesIn(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files[path], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
