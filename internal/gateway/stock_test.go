@@ -12,6 +12,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/protobuf/proto"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
@@ -24,25 +25,40 @@ import (
 // only then that it does not know the method. Health and reflection it does not know either, whoever asks.
 func TestStockGateway(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	oidc := func(scopesClaim string) gatewaytest.Option {
-		return gatewaytest.WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
+	oidcAccess := func(scopesClaim string) auth.Config {
+		return auth.Config{OIDC: &auth.OIDCConfig{
 			Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
 			RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole, ScopesClaim: scopesClaim,
-		}})
+		}}
+	}
+	type options = []gatewaytest.Option
+	oidc := func(scopesClaim string) options {
+		return options{gatewaytest.WithAccess(oidcAccess(scopesClaim))}
+	}
+	unauthenticated := func(from auth.Unauthenticated) options {
+		return options{gatewaytest.WithAccess(auth.Config{Unauthenticated: from})}
+	}
+	mTLS := options{gatewaytest.WithClientCertificate()}
+	// Certificates are checked, and are an identity as well as tokens or not.
+	both := func(scopesClaim string, identity bool) options {
+		access := oidcAccess(scopesClaim)
+		access.ClientCertificates = identity
+		return options{gatewaytest.WithClientCertificate(), gatewaytest.WithAccess(access)}
 	}
 	token := func(role, scope string) string {
 		return issuer.Token("ann", map[string]any{"realm_access": map[string]any{"roles": []string{role}}, "scope": scope})
 	}
 	const user, admin = auth.DefaultUserRole, auth.DefaultAdminRole
 	for name, tc := range map[string]struct {
-		access      gatewaytest.Option
+		access      options
 		certificate bool
 		token       string
 		want        codes.Code
 	}{
-		"local development":                    {gatewaytest.WithAccess(auth.Config{Unauthenticated: auth.FromLoopback}), false, "", codes.Unimplemented},
-		"mTLS":                                 {gatewaytest.WithClientCertificate(), true, "", codes.Unimplemented},
-		"mTLS, no certificate":                 {gatewaytest.WithClientCertificate(), false, "", codes.Unauthenticated},
+		"local development":                    {unauthenticated(auth.FromLoopback), false, "", codes.Unimplemented},
+		"everybody":                            {unauthenticated(auth.FromAnywhere), false, "", codes.Unimplemented},
+		"mTLS":                                 {mTLS, true, "", codes.Unimplemented},
+		"mTLS, no certificate":                 {mTLS, false, "", codes.Unauthenticated},
 		"OIDC, no token":                       {oidc(""), false, "", codes.Unauthenticated},
 		"OIDC, bad token":                      {oidc(""), false, "bad", codes.Unauthenticated},
 		"OIDC, user":                           {oidc(""), false, token(user, ""), codes.Unimplemented},
@@ -52,9 +68,15 @@ func TestStockGateway(t *testing.T) {
 		"OIDC with scopes, an admin's write":   {oidc("scope"), false, token(admin, "sandbox:write config:write"), codes.PermissionDenied},
 		"OIDC with scopes, all":                {oidc("scope"), false, token(user, "openshell:all"), codes.Unimplemented},
 		"OIDC with scopes, all but not a user": {oidc("scope"), false, token("other", "openshell:all"), codes.PermissionDenied},
+		"OIDC, a certificate alone":            {both("", false), true, "", codes.Unauthenticated},
+		"OIDC or mTLS, neither":                {both("", true), false, "", codes.Unauthenticated},
+		"OIDC or mTLS, a certificate":          {both("", true), true, "", codes.Unimplemented},
+		"OIDC or mTLS, a token":                {both("", true), false, token(user, ""), codes.Unimplemented},
+		"OIDC or mTLS, a bad token beside":     {both("", true), true, "bad", codes.Unauthenticated},
+		"OIDC with scopes or mTLS":             {both("scope", true), true, "", codes.PermissionDenied}, // a certificate has none
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gatewaytest.Start(t, gatewaytest.WithoutConditional(), tc.access)
+			g := gatewaytest.Start(t, append(tc.access, gatewaytest.WithoutConditional())...)
 			conn := dial(t, g.Address(), transport(t, g, tc.certificate))
 			for _, m := range everyMethod(t) {
 				if m.descriptor.Parent().FullName() == "openshell.conditional.v1.ConditionalSandboxes" {
@@ -63,12 +85,20 @@ func TestStockGateway(t *testing.T) {
 					}
 				}
 			}
-			ctx := metadata.AppendToOutgoingContext(call(t), "authorization", "Bearer "+tc.token)
+			ctx := call(t)
+			if tc.token != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tc.token)
+			}
 			wantCode(t, conn.Invoke(ctx, "/no.such.Service/Method", &openshellv1.HealthRequest{}, &openshellv1.HealthResponse{}), tc.want)
 			for _, service := range []string{"", "openshell.v1.OpenShell", conditionalv1.ConditionalSandboxes_ServiceDesc.ServiceName} {
 				_, err := healthv1.NewHealthClient(conn).Check(call(t), &healthv1.HealthCheckRequest{Service: service})
 				wantCode(t, err, codes.Unimplemented)
 			}
+			watch, err := healthv1.NewHealthClient(conn).Watch(call(t), &healthv1.HealthCheckRequest{})
+			if err == nil {
+				_, err = watch.Recv()
+			}
+			wantCode(t, err, codes.Unimplemented)
 			stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(call(t))
 			if err == nil {
 				_, err = stream.Recv()
@@ -78,6 +108,24 @@ func TestStockGateway(t *testing.T) {
 				t.Errorf("OpenShell/Health answers everybody, but %v", err)
 			}
 		})
+	}
+}
+
+// A stock gateway does nothing of what a conditional call asks, even where the id is right; the plain call goes as ever.
+func TestStockGatewayDoesNothing(t *testing.T) {
+	g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
+	web := g.MustCreate(t, "web")
+	id := web.GetMetadata().GetId()
+	request := &openshellv1.DeleteSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default(), AllowMissing: true}
+	_, err := g.Conditional().DeleteSandbox(call(t), &conditionalv1.ConditionalDeleteSandboxRequest{
+		Precondition: &conditionalv1.SandboxPrecondition{Id: &id}, Request: request,
+	})
+	wantCode(t, err, codes.Unimplemented)
+	if now, _ := g.GetByID(t, id); !proto.Equal(web, now) {
+		t.Errorf("it was %v, and is %v", web, now)
+	}
+	if reply, err := g.OpenShell().DeleteSandbox(call(t), request); err != nil || reply.GetSandboxId() != id {
+		t.Errorf("the plain delete: %v, %v", reply, err)
 	}
 }
 
