@@ -116,25 +116,22 @@ var attributes = map[string]attribute{
 	"timeouts": {first: `{ create = "5m", read = "1m", update = "5m", delete = "5m" }`, then: `{ delete = "4m" }`},
 }
 
-// configuration has a resource for each attribute, named like it, at first or then.
-func configuration(then bool) string {
+// configuration has a resource for each attribute, named like it, at first (0) or then (1). as, if not nil, writes each
+// expression in another way.
+func configuration(at int, as func(name, expression string) string) string {
 	var text strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(attributes)) {
 		a := attributes[name]
-		arguments := maps.Clone(a.with)
-		if arguments == nil {
-			arguments = map[string]string{}
+		arguments := map[string]string{name: []string{a.first, a.then}[at]}
+		maps.Copy(arguments, a.with)
+		for other, values := range a.also {
+			arguments[other] = values[at]
+		}
+		if as != nil {
+			arguments[name] = as(name, arguments[name])
 		}
 		if name != "name" && name != "name_prefix" {
 			arguments["name"] = fmt.Sprintf("\"web%d\"", i)
-		}
-		at := 0
-		arguments[name] = a.first
-		if then {
-			at, arguments[name] = 1, a.then
-		}
-		for other, values := range a.also {
-			arguments[other] = values[at]
 		}
 		fmt.Fprintf(&text, "resource \"openshell_sandbox\" %q {\n", name)
 		for _, argument := range slices.Sorted(maps.Keys(arguments)) {
@@ -145,23 +142,31 @@ func configuration(then bool) string {
 	return text.String()
 }
 
+// everywhere is a gateway with what the attributes refer to.
+func everywhere(t *testing.T) *gatewaytest.Gateway {
+	t.Helper()
+	g := gatewaytest.Start(t)
+	for _, provider := range []string{"a", "b", "c"} {
+		g.MustProvider(t, provider)
+	}
+	for _, template := range []string{"small", "large"} {
+		g.MustTemplate(t, template, "example.com/"+template)
+	}
+	if _, err := g.OpenShell().CreateWorkspace(t.Context(), &openshellv1.CreateWorkspaceRequest{Name: "elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // Every attribute is created, read back at the gateway, imported and changed, as its description says; after each of these
 // the plan is empty.
 func TestEveryAttribute(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c cli.CLI) {
-		g := gatewaytest.Start(t)
-		for _, provider := range []string{"a", "b", "c"} {
-			g.MustProvider(t, provider)
-		}
-		g.MustTemplate(t, "small", "example.com/small")
-		g.MustTemplate(t, "large", "example.com/large")
-		if _, err := g.OpenShell().CreateWorkspace(t.Context(), &openshellv1.CreateWorkspaceRequest{Name: "elsewhere"}); err != nil {
-			t.Fatal(err)
-		}
+		g := everywhere(t)
 		maker := &stage{WorkingDir: cli.InTest(t, c), t: t, g: g, c: c}
 		maker.provider(g)
-		maker.write("web.tf", configuration(false))
+		maker.write("web.tf", configuration(0, nil))
 		maker.must(maker.Apply(t.Context(), ""))
 		made := maker.attributeIDs(0)
 		g.DeleteTemplate(t, "small") // what was made from it does not mind
@@ -169,7 +174,7 @@ func TestEveryAttribute(t *testing.T) {
 
 		s := &stage{WorkingDir: cli.InTest(t, c), t: t, g: g, c: c}
 		s.provider(g)
-		s.write("web.tf", configuration(false))
+		s.write("web.tf", configuration(0, nil))
 		var imports strings.Builder
 		for name, values := range maker.states() {
 			fmt.Fprintf(&imports, "import {\n  to = openshell_sandbox.%s\n  id = \"%v/%v@%v\"\n}\n", name, values["workspace"], values["name"], values["id"])
@@ -186,7 +191,7 @@ func TestEveryAttribute(t *testing.T) {
 			t.Errorf("imported %v, made %v", imported, made)
 		}
 
-		s.write("web.tf", configuration(true))
+		s.write("web.tf", configuration(1, nil))
 		s.planned(func(_ string, a attribute) []tfjson.Actions {
 			if a.replaces {
 				return []tfjson.Actions{{tfjson.ActionDelete, tfjson.ActionCreate}}
@@ -205,6 +210,24 @@ func TestEveryAttribute(t *testing.T) {
 			t.Errorf("%d sandboxes are left", n)
 		}
 	})
+}
+
+// A value that is not known when planning is as good as any other.
+func TestEveryAttributeKnownAfterApply(t *testing.T) {
+	t.Parallel()
+	g := everywhere(t)
+	s := &stage{WorkingDir: cli.InTest(t, cli.Require(t)), t: t, g: g}
+	s.provider(g)
+	var inputs strings.Builder
+	s.write("web.tf", configuration(0, func(name, expression string) string {
+		fmt.Fprintf(&inputs, "resource \"terraform_data\" %q {\n  input = %s\n}\n", name, expression)
+		return fmt.Sprintf("terraform_data.%s.output", name)
+	}))
+	s.write("inputs.tf", inputs.String())
+	s.must(s.Apply(t.Context(), ""))
+	s.attributeIDs(0)
+	s.empty()
+	s.must(s.Destroy(t.Context()))
 }
 
 // planned applies a plan whose action for each attribute is one of those allowed.
@@ -240,7 +263,9 @@ func (s *stage) states() map[string]map[string]any {
 	}
 	all := map[string]map[string]any{}
 	for _, r := range state.Values.RootModule.Resources {
-		all[r.Name] = r.AttributeValues
+		if r.Type == "openshell_sandbox" {
+			all[r.Name] = r.AttributeValues
+		}
 	}
 	return all
 }

@@ -83,10 +83,14 @@ type GoneError struct {
 }
 
 func (e *GoneError) Error() string {
+	text := fmt.Sprintf("the sandbox with id %s is gone", e.Ref.ID)
 	if e.Gone.CurrentID != "" {
-		return fmt.Sprintf("the sandbox with id %s is gone; the name %q now belongs to another sandbox, with id %s", e.Ref.ID, e.Ref.Name, e.Gone.CurrentID)
+		text += fmt.Sprintf("; the name %q now belongs to another sandbox, with id %s", e.Ref.Name, e.Gone.CurrentID)
 	}
-	return fmt.Sprintf("the sandbox with id %s is gone", e.Ref.ID)
+	if e.Gone.Evidence != Proved {
+		text += "; that the gateway which says so is the one the sandbox was created on is not certain, since the ids of the workspace could not be compared"
+	}
+	return text
 }
 
 // NotSupportedError is a gateway without the conditional service. Nothing was changed.

@@ -97,7 +97,7 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// failure reports an error of the client. timeout is the name of the operation's time limit.
+// failure reports an error of the client. timeout is the name of the operation's time limit, empty if it has none.
 func failure(title string, ref client.Ref, state, timeout string, err error) report {
 	return report{title: title, what: sentence(err), ref: ref, state: state, todo: advice(err, timeout)}
 }
@@ -150,12 +150,12 @@ func advice(err error, timeout string) string {
 		return unmade.Remedy + "."
 	}
 	if call, ok := errors.AsType[*client.CallError](err); ok {
-		return callAdvice(call)
+		return callAdvice(call, timeout)
 	}
 	return "look at the gateway's log, then run this again."
 }
 
-func callAdvice(call *client.CallError) string {
+func callAdvice(call *client.CallError, timeout string) string {
 	if remedy := call.TLSRemedy(); remedy != "" {
 		return remedy + " Then run this again."
 	}
@@ -168,7 +168,11 @@ func callAdvice(call *client.CallError) string {
 		}
 		return "give the caller access to the workspace and the scopes sandbox:read and sandbox:write (and workspace:read)."
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."
+		reach := "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."
+		if call.Code() == codes.DeadlineExceeded && timeout != "" {
+			reach += fmt.Sprintf(" A gateway that is only slow gets more time with timeouts = { %s = \"…\" }.", timeout)
+		}
+		return reach
 	case codes.Unimplemented:
 		return "make sure that " + call.Endpoint + " leads to an OpenShell gateway of version 0.1 and not to something else, such as a web server or proxy."
 	case codes.NotFound:

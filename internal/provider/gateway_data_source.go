@@ -76,7 +76,7 @@ func (d *gatewayDataSource) Read(ctx context.Context, _ datasource.ReadRequest, 
 	defer cancel()
 	m, err := readGateway(ctx, c)
 	if err != nil {
-		report{title: "The gateway could not be read", what: sentence(err) + " Gateway: " + c.Endpoint() + ".", todo: advice(err, "read")}.asError(&resp.Diagnostics)
+		report{title: "The gateway could not be read", what: sentence(err) + " Gateway: " + c.Endpoint() + ".", todo: advice(err, "")}.asError(&resp.Diagnostics)
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)

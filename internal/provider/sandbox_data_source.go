@@ -146,7 +146,7 @@ func (d *sandboxDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		err = m.fill(ctx, c, sb)
 	}
 	if err != nil {
-		failure(notRead, ref, "", "read", err).asError(&resp.Diagnostics)
+		failure(notRead, ref, "", "", err).asError(&resp.Diagnostics)
 		return
 	}
 	if workspace, err := c.Workspace(ctx, ref.Workspace); err == nil {

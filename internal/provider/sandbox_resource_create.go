@@ -166,6 +166,10 @@ func (m sandboxModel) createFailure(err error) report {
 	if invalid, ok := errors.AsType[*apierr.InvalidArgument](err); ok {
 		r.at = wirePath(invalid.Field)
 	}
+	call, ok := errors.AsType[*client.CallError](err)
+	if ok && call.Call == "CreateSandbox" && call.Code() == codes.NotFound && given(m.WorkloadTemplate) { // the workspace was read before
+		r.at, r.todo = path.Root("workload_template"), "make sure that the workspace has this template, then run this again."
+	}
 	return r
 }
 

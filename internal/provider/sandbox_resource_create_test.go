@@ -186,6 +186,15 @@ func TestCreateRefused(t *testing.T) {
 		}
 		expect(t, "error", diags.errors(), "unheard_of", "INVALID_ARGUMENT", `name "web"`)
 	})
+	t.Run("no such template", func(t *testing.T) {
+		g := gatewaytest.Start(t)
+		s := connected(t, g, nil)
+		state, diags := s.change(t.Context(), nil, values{"name": str("web"), "workload_template": str("missing")})
+		if state != nil || !diags.at("workload_template") {
+			t.Errorf("state %v", state)
+		}
+		expect(t, "error", diags.errors(), "'missing' not found", "has this template")
+	})
 	t.Run("no such workspace", func(t *testing.T) {
 		g := gatewaytest.Start(t)
 		s := connected(t, g, nil)

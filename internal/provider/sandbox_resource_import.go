@@ -39,7 +39,7 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 	if err != nil {
-		failure(notImported, ref, stateNothing, "read", err).asError(&resp.Diagnostics)
+		failure(notImported, ref, stateNothing, "", err).asError(&resp.Diagnostics)
 		return
 	}
 	if ref.ID != "" && !strings.EqualFold(ref.ID, client.IDOf(sb)) {
@@ -49,18 +49,18 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	m, err := imported(ref, sb)
 	if err != nil {
-		failure(notImported, ref, stateNothing, "read", err).asError(&resp.Diagnostics)
+		failure(notImported, ref, stateNothing, "", err).asError(&resp.Diagnostics)
 		return
 	}
 	workspace, err := c.Workspace(ctx, ref.Workspace)
 	if call, ok := errors.AsType[*client.CallError](err); err != nil && (!ok || call.Code() != codes.PermissionDenied) {
-		failure(notImported, ref, stateNothing, "read", err).asError(&resp.Diagnostics)
+		failure(notImported, ref, stateNothing, "", err).asError(&resp.Diagnostics)
 		return
 	}
 	m.WorkspaceID = textOrNull(workspace.GetMetadata().GetId())
 	m.leaveToTemplate()
 	if err := m.importPolicy(ctx, c, resp.Private, &resp.Diagnostics); err != nil {
-		failure(notImported, m.ref(), stateNothing, "read", err).asError(&resp.Diagnostics)
+		failure(notImported, m.ref(), stateNothing, "", err).asError(&resp.Diagnostics)
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)

@@ -35,6 +35,10 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 		resp.Diagnostics.AddAttributeError(path.Root("tty"), "A sandbox without a command always has a terminal",
 			"tty = false needs a command: without one the gateway sets tty to true. Leave tty out, or give a command.")
 	}
+	if m.RestartPolicy.ValueString() == "always" && m.WaitFor.ValueString() == waitCompleted {
+		resp.Diagnostics.AddAttributeError(path.Root("wait_for"), "A sandbox that always starts again does not complete",
+			"restart_policy = \"always\" and wait_for = \"completed\" contradict each other: leave one of them out.")
+	}
 	if m.Running.Equal(types.BoolValue(false)) && m.WaitFor.ValueString() == waitCompleted {
 		resp.Diagnostics.AddAttributeError(path.Root("running"), "A stopped sandbox does not complete",
 			"running = false and wait_for = \"completed\" contradict each other: leave one of them out.")

@@ -110,6 +110,7 @@ func TestSandboxValidate(t *testing.T) {
 		"driver config path":       {values{"driver_config": str(`{"rootfs_tar_path":1}`)}, values{"driver_config": str(`{"docker":{"rootfs_tar_path":"a"}}`)}, "driver_config", "reserved"},
 		"driver config size":       {values{"driver_config": str(`{"a":"` + long(65000) + `"}`)}, values{"driver_config": str(`{"a":"` + long(65536) + `"}`)}, "driver_config", "65536"},
 		"wait for":                 {values{"wait_for": str("completed")}, values{"wait_for": str("running")}, "wait_for", "completed"},
+		"wait for, restarted":      {values{"wait_for": str("completed"), "restart_policy": str("on_failure")}, values{"wait_for": str("completed"), "restart_policy": str("always")}, "wait_for", "restart_policy"},
 		"running":                  {values{"running": boolean(false)}, values{"running": boolean(false), "wait_for": str("completed")}, "running", "wait_for"},
 	} {
 		t.Run(name, func(t *testing.T) {
