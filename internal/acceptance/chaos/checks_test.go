@@ -6,12 +6,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
@@ -26,7 +24,7 @@ type checks struct {
 // check holds a command's end, the state and the gateway against each other.
 func (l *loop) check(r cli.Result, f fault) {
 	l.t.Helper()
-	l.answered()
+	l.g.WaitIdle(l.t)
 	l.logf("%s, %s: exit code %d", strings.Join(r.Args, " "), f, r.ExitCode)
 	l.reports(r, f)
 	have := l.state()
@@ -63,7 +61,7 @@ func (l *loop) reports(r cli.Result, f fault) {
 	}
 	for _, d := range r.Diagnostics {
 		l.seen[d.Severity+": "+d.Summary]++
-		if f == nothing && !strings.Contains(d.Detail, "Terraform's state: ") {
+		if f == nothing && !strings.Contains(d.Detail, "What to do: ") {
 			l.t.Errorf("%s", d)
 		}
 	}
@@ -107,22 +105,6 @@ func (l *loop) audit() {
 		done := record.Outcome == store.OutcomeAccepted || record.Outcome == store.OutcomeCompleted
 		if done && l.second.made[record.SandboxID] && !l.second.deleted[record.SandboxID] {
 			l.t.Errorf("the provider deleted %s of the second client: %+v", record.SandboxID, record)
-		}
-	}
-}
-
-// answered waits until the gateway is done with every call, those of a killed command included.
-func (l *loop) answered() {
-	l.t.Helper()
-	deadline := time.NewTimer(gatewaytest.Timeout)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for slices.ContainsFunc(l.g.AllCalls(), func(c gatewaytest.Call) bool { return !c.Answered }) {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			l.t.Fatal("a call is still under way")
 		}
 	}
 }

@@ -44,6 +44,7 @@ func (l *loop) write() {
 			l.one("", "", "", `image = "example.com/agent:2"`),
 			l.one("", "running = true", "running = false"),
 			l.one("", "", `wait_for = "none"`),
+			l.one("", "", policyArgument("api.github.com"), policyArgument("gitlab.com")),
 			l.one("", "", "providers = []", fmt.Sprintf("providers = [%q]", attachable)),
 			l.one("", "", `driver_config = jsonencode({ simulated = { ready_after = "300ms", delete_after = "300ms" } })`),
 		}
@@ -58,6 +59,13 @@ func (l *loop) write() {
 		l.t.Fatal(err)
 	}
 }
+
+// policyText lets git talk to a host.
+func policyText(host string) string {
+	return fmt.Sprintf("{version: 1, network_policies: {git: {endpoints: [{host: %s, port: 443}], binaries: [{path: /usr/bin/git}]}}}", host)
+}
+
+func policyArgument(host string) string { return fmt.Sprintf("policy = %q", policyText(host)) }
 
 func (l *loop) one(of ...string) string { return of[l.r.IntN(len(of))] }
 

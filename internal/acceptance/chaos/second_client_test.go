@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
 
@@ -77,6 +78,13 @@ func (c *secondClient) act() {
 		}},
 		{"detach", func() error {
 			_, err := c.g.OpenShell().DetachSandboxProvider(ctx, &openshellv1.DetachSandboxProviderRequest{Sandbox: name, Provider: attachable, WorkspaceScope: scope})
+			return err
+		}},
+		{"set the policy of", func() error {
+			p, err := policy.Parse(policyText("example.com"))
+			if err == nil {
+				_, err = c.g.OpenShell().UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Sandbox: name, Policy: p, WorkspaceScope: scope})
+			}
 			return err
 		}},
 	}

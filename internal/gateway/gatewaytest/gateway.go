@@ -62,11 +62,12 @@ func WithPort(port int) Option { return func(o *options) { o.port = port } }
 // Gateway is a gateway under test. It ends with the test.
 type Gateway struct {
 	recorder
-	opts    options
-	store   *observedStore
-	gateway *gateway.Gateway
-	served  chan error
-	conn    *grpc.ClientConn
+	connections *connections
+	opts        options
+	store       *observedStore
+	gateway     *gateway.Gateway
+	served      chan error
+	conn        *grpc.ClientConn
 }
 
 // Start starts a gateway.
@@ -96,11 +97,12 @@ func (g *Gateway) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	g.store = &observedStore{Store: store}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(g.opts.port)))
+	g.connections = &connections{open: map[string]bool{}, others: map[string]bool{}}
+	listening, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(g.opts.port)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
+	_, port, err := net.SplitHostPort(listening.Addr().String())
 	if err == nil {
 		g.opts.port, err = strconv.Atoi(port)
 	}
@@ -133,8 +135,8 @@ func (g *Gateway) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	g.served = make(chan error, 1)
-	go func() { g.served <- g.gateway.Serve(listener) }()
-	g.conn, err = grpc.NewClient(listener.Addr().String(),
+	go func() { g.served <- g.gateway.Serve(listener{listening, g.connections}) }()
+	g.conn, err = grpc.NewClient("passthrough:///"+listening.Addr().String(), grpc.WithContextDialer(g.connections.dial),
 		grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(asOther))
 	if err != nil {
 		t.Fatal(err)
