@@ -10,8 +10,8 @@ import (
 
 // events cuts the operations of a history into what takes effect at one instant. An answer that shows a sandbox is the
 // call's effect and then a look at the sandbox; a delete that answers COMPLETED is the mark and then the sandbox being
-// gone. In between others may act, so these are two events within the operation's interval. So is a stop or start that a
-// delete overtook: it marked the sandbox, found it being deleted or gone when the driver had answered, and said that.
+// gone. In between others may act, so these are two events within the operation's interval. So is a stop or start that
+// another call overtook: it marked the sandbox, found it in another phase or gone when the driver had answered, and said that.
 func events(h History) []porcupine.Operation {
 	ids := newIdentities(h)
 	var all []porcupine.Operation
@@ -37,14 +37,15 @@ func events(h History) []porcupine.Operation {
 	return all
 }
 
-// overtaken reports whether an operation is a stop or start that a delete may have overtaken. It is refused then, but may
-// have marked the sandbox before.
+// overtaken reports whether an operation is a stop or start that a delete, or a stop that a start, may have overtaken. It is
+// refused then, but may have marked the sandbox before.
 func overtaken(h History, o Operation) bool {
 	if o.Call.Kind != Stop && o.Call.Kind != Start || o.Answer.Outcome != WrongPhase && o.Answer.Outcome != NotFound {
 		return false
 	}
-	for _, d := range h.Operations {
-		if d.Call.Kind == Delete && !d.Answer.Outcome.Refused() && d.Invoked <= o.Answered && (d.Answer.Outcome == Unknown || d.Answered >= o.Invoked) {
+	for _, by := range h.Operations {
+		overtakes := by.Call.Kind == Delete || by.Call.Kind == Start && o.Call.Kind == Stop
+		if overtakes && !by.Answer.Outcome.Refused() && by.Invoked <= o.Answered && (by.Answer.Outcome == Unknown || by.Answered >= o.Invoked) {
 			return true
 		}
 	}

@@ -101,6 +101,8 @@ func TestModelExplains(t *testing.T) {
 		"a delete overtook a start that another joined": written(create("A"), get("A", wireReady), changed(Stop, "A", shown("A", 4, wireStopped)),
 			during(0, 3, answer(Start, "A", NotFound, "")).lasting(7), answer(Delete, "A", Pending, ""), changed(Start, "", shown("A", 6, wireStarting)),
 			answer(Delete, "A", Completed, "A")),
+		"a start overtook a stop that another joined": written(create("A"), get("A", wireReady), during(0, 2, answer(Stop, "A", WrongPhase, "")).lasting(7),
+			answer(Stop, "B", Mismatch, "A"), get("A", wireStopping), changed(Stop, "A", shown("A", 4, wireStopped)), changed(Start, "A", shown("A", 5, wireStarting))),
 		"a refused delete":        written(refusing(create("A")), get("A", wireReady), during(2, 2, answer(Delete, "A", DriverRefused, "")), get("A", wireReady)),
 		"joined a refused delete": written(refusing(create("A")), during(2, 2, answer(Delete, "A", DriverRefused, "")), answer(Delete, "", Accepted, "A"), get("A", wireReady)),
 	} {
