@@ -41,6 +41,7 @@ func TestFleet(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, []*replica){
 		"work of a killed gateway is taken over": killedGateway,
 		"a stale delete races a replacement":     staleDeletes,
+		"configurations are changed at once":     configurations,
 		"a watch sees what other gateways do":    watched,
 	} {
 		t.Run(name, func(t *testing.T) {
