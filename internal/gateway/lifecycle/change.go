@@ -66,7 +66,10 @@ func refused(current store.Sandbox, now time.Time) (store.Change, error) {
 		if admission.GetPolicyVersion() != next.Status.GetConfigurationAdmission().GetPolicyVersion() {
 			SetPolicy(next, admission.GetPolicyVersion(), admission.GetPolicyHash())
 		}
-		if !next.Operation.DueAt.IsZero() {
+		switch {
+		case next.Operation.Kind == store.OperationRetire:
+			next.Operation.DueAt = now.Add(retireAgain)
+		case !next.Operation.DueAt.IsZero():
 			next.Operation.DueAt = now // whoever was at it may have come to an end meanwhile, without effect
 		}
 	}))

@@ -61,6 +61,7 @@ func TestWhatIsAcceptedInWhichPhase(t *testing.T) {
 		"restart backing off": {backingOff(), accepted, accepted, accepted},
 		"restart pending":     {state(starting, "", store.OperationRestart, true), idle, accepted, pending},
 		"restarting":          {state(starting, "", store.OperationRestart, false), idle, accepted, accepted},
+		"to be retired":       {state(completed, reasonMainProcessCompleted, store.OperationRetire, false), accepted, idle, accepted},
 		"completed":           {state(completed, reasonMainProcessCompleted, store.OperationNone, false), accepted, idle, accepted},
 	} {
 		t.Run(name, func(t *testing.T) {

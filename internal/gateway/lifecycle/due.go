@@ -87,6 +87,8 @@ func (m *Manager) step(ctx context.Context, s store.Sandbox) error {
 	switch op := s.Operation; {
 	case op.Kind == store.OperationDelete:
 		_, err = m.delete(ctx, s)
+	case op.Kind == store.OperationRetire:
+		err = m.retire(ctx, s)
 	case op.Kind == store.OperationStop:
 		_, err = m.stop(ctx, s)
 	case op.Kind == store.OperationCreate && op.Pending:

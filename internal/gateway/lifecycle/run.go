@@ -78,6 +78,9 @@ func exited(code int32, operationID string) store.Decide {
 			}
 			s.Status.ExitCode = &code
 			s.Operation = store.Operation{}
+			if ephemeral(*s) {
+				s.Operation = store.Operation{ID: operationID, Kind: store.OperationRetire, Since: now, DueAt: now.Add(retireAfter)}
+			}
 			if code == 0 {
 				setPhase(s.Status, completed, reasonMainProcessCompleted, "The main process ended.", now)
 			} else {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
@@ -63,6 +64,32 @@ func TestAuditOfTheEnd(t *testing.T) {
 				t.Errorf("audit %+v", records)
 			}
 		})
+	}
+}
+
+// A sandbox that is to be kept only while it runs is deleted by the gateway, after its exit code could be read.
+func TestEphemeralSandbox(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	keep := g.MustCreate(t, "keep", gatewaytest.NoWait(), gatewaytest.Simulated(map[string]any{"exit_after": "0s"}))
+	web := g.MustCreate(t, "web", gatewaytest.NoWait(), gatewaytest.Simulated(map[string]any{"exit_after": "0s", "exit_code": 3}),
+		gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
+			r.Annotations = map[string]string{"openshell.nvidia.com/retention": "ephemeral"}
+		}))
+	w := watch(call(t), t, g, nil)
+	if s := w.until(failed); s.GetStatus().GetExitCode() != 3 {
+		t.Errorf("status %v", s.GetStatus())
+	}
+	g.WaitGone(t, id(web))
+	if s, ok := g.GetByID(t, id(keep)); !ok || s.GetStatus().GetPhase() != openshellv1.SandboxPhase_SANDBOX_PHASE_COMPLETED {
+		t.Errorf("the other one: %v", s)
+	}
+	want := []store.AuditRecord{{
+		Caller: store.Caller{IdentityProvider: "gateway", Subject: "retention"}, Method: "retention",
+		Workspace: "default", Name: "web", SandboxID: id(web), Expected: &store.Precondition{ID: id(web)}, Outcome: store.OutcomeCompleted,
+	}}
+	if diff := cmp.Diff(want, g.Audit(t), cmpopts.IgnoreFields(store.AuditRecord{}, "ID", "At", "SettledAt")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -49,6 +49,7 @@ const (
 	OperationStart   OperationKind = "start"   // the compute driver is starting it again, because a client asked
 	OperationRestart OperationKind = "restart" // the same by its restart policy, perhaps after a back-off
 	OperationRun     OperationKind = "run"     // it runs, and its driver is to be asked about it again
+	OperationRetire  OperationKind = "retire"  // it has finished, and its annotations ask the gateway to delete it
 	OperationStop    OperationKind = "stop"    // the compute driver is stopping it
 	OperationDelete  OperationKind = "delete"  // it is being deleted
 )
