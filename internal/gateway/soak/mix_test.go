@@ -26,7 +26,7 @@ type action struct {
 }
 
 // mix is all that callers do, each as often as any other.
-var mix = slices.Concat(plainCalls, conditionalCalls, objectCalls, strayCalls)
+var mix = slices.Concat(plainCalls, conditionalCalls, objectCalls, configCalls, strayCalls)
 
 const (
 	ok                = "OK"
