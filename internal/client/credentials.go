@@ -116,6 +116,9 @@ func (c *Client) authenticate(ctx context.Context, method string, req, reply any
 	}
 	another, renewal := c.tokens.token(ctx, token)
 	if renewal != nil {
+		if unmade, ok := errors.AsType[*CredentialError](renewal); ok {
+			renewal = &CredentialError{Attribute: unmade.Attribute, Remedy: unmade.Remedy, Problem: unmade.Problem + "; the gateway refused the last one: " + status.Convert(err).Message()}
+		}
 		return renewal
 	}
 	if another == token {

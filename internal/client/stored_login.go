@@ -34,7 +34,7 @@ func (l StoredLogin) token(_ context.Context, refused string) (string, error) {
 		return "", &CredentialError{Attribute: l.attribute(), Problem: "the stored login " + l.Path + " is damaged: " + problem, Remedy: remedy}
 	}
 	if token == refused {
-		return "", &CredentialError{Attribute: l.attribute(), Problem: fmt.Sprintf("gateway %q refused the stored login", l.Gateway), Remedy: remedy}
+		return "", &CredentialError{Attribute: l.attribute(), Problem: fmt.Sprintf("there is no newer login at gateway %q", l.Gateway), Remedy: remedy}
 	}
 	return token, nil
 }
