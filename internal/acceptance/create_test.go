@@ -65,7 +65,7 @@ func TestT16NeverReady(t *testing.T) {
 }
 
 // An existing sandbox is never taken over, and what it is and the ways out are told.
-func TestT2TakenName(t *testing.T) {
+func TestT2T21TakenName(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	holder := g.MustCreate(t, "web")
@@ -81,7 +81,7 @@ func TestT2TakenName(t *testing.T) {
 			t.Errorf("the error is at %s, %s", d.Address, d.Attribute)
 		}
 	}
-	if n := len(g.Calls(openshellv1.OpenShell_CreateSandbox_FullMethodName)); n != 1 { // T21: waiting helps nobody
+	if n := len(g.Calls(openshellv1.OpenShell_CreateSandbox_FullMethodName)); n != 1 { // waiting helps nobody
 		t.Errorf("%d creates", n)
 	}
 	s.must(s.Destroy(t.Context()))

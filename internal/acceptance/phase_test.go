@@ -18,7 +18,7 @@ func simulated(keys string) string {
 }
 
 // An apply is over when the sandbox is ready, at once when it will never be, and without a look when told so.
-func TestT26O12WaitsForTheEndOfTheStart(t *testing.T) {
+func TestT26O10O12WaitsForTheEndOfTheStart(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c cli.CLI) {
 		g := gatewaytest.Start(t)

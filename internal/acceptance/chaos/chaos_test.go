@@ -34,7 +34,7 @@ const (
 
 func TestMain(m *testing.M) { os.Exit(cli.Main(m)) }
 
-func TestSecondClientAtRandom(t *testing.T) {
+func TestO26SecondClientAtRandom(t *testing.T) {
 	t.Parallel()
 	cli.Require(t)
 	clis, err := cli.Find()
