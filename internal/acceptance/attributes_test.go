@@ -160,7 +160,7 @@ func everywhere(t *testing.T) *gatewaytest.Gateway {
 
 // Every attribute is created, read back at the gateway, imported and changed, as its description says; after each of these
 // the plan is empty.
-func TestEveryAttribute(t *testing.T) {
+func TestT25EveryAttribute(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c cli.CLI) {
 		g := everywhere(t)
@@ -213,7 +213,7 @@ func TestEveryAttribute(t *testing.T) {
 }
 
 // A value that is not known when planning is as good as any other.
-func TestEveryAttributeKnownAfterApply(t *testing.T) {
+func TestT25EveryAttributeKnownAfterApply(t *testing.T) {
 	t.Parallel()
 	g := everywhere(t)
 	s := &stage{WorkingDir: cli.InTest(t, cli.Require(t)), t: t, g: g}
