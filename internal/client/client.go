@@ -27,12 +27,11 @@ import (
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 )
 
 const (
-	// maxSend is the gateways' inbound limit (upstream-contract 3.2): better a clear error here than a dropped stream.
-	maxSend = 1 << 20
 	// maxReceive leaves room for a full page of large sandboxes.
 	maxReceive = 32 << 20
 	// readAttempts with the back-off below spans about six seconds: a restart of the gateway, not an outage.
@@ -98,7 +97,8 @@ func New(cfg Config) (*Client, error) {
 		grpc.WithTransportCredentials(transport),
 		grpc.WithUserAgent(cfg.UserAgent),
 		grpc.WithDisableServiceConfig(), // no retries dictated from DNS
-		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxSend), grpc.MaxCallRecvMsgSize(maxReceive)),
+		// Better a clear error here than a stream that the gateway drops.
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(rules.MaxMessage), grpc.MaxCallRecvMsgSize(maxReceive)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,

@@ -64,10 +64,10 @@ func (cr *creation) run(ctx context.Context) (*openshellv1.Sandbox, error) {
 		// No limit but the context's: the call lasts as long as the compute driver needs, image pull included.
 		reply, err := change(ctx, cr.c, "CreateSandbox", 0, cr.c.openshell.CreateSandbox, cr.request)
 		if err == nil {
-			return cr.created(reply)
+			return cr.created(ctx, reply)
 		}
 		r := cr.judge(err)
-		if r == refusal {
+		if r == refusal && !cr.lost { // else an earlier attempt may have made it
 			return nil, err
 		}
 		sb, lookup := cr.find(ctx, patience[r])
@@ -128,9 +128,12 @@ func (cr *creation) unresolved(r result, err, lookup error) error {
 	}
 }
 
-// created checks that the sandbox in a reply is one that this create made.
-func (cr *creation) created(reply *openshellv1.SandboxResponse) (*openshellv1.Sandbox, error) {
+// created checks that the sandbox in a reply is one that this create made. If it is not, ours may be there all the same.
+func (cr *creation) created(ctx context.Context, reply *openshellv1.SandboxResponse) (*openshellv1.Sandbox, error) {
 	if sb := reply.GetSandbox(); !cr.ours(sb) {
+		if sb, _ := cr.find(ctx, patience[failure]); sb != nil {
+			return sb, nil
+		}
 		return nil, &BrokenReplyError{Call: "CreateSandbox", Problem: fmt.Sprintf("success for the sandbox %q with id %q, which this create did not make", sb.GetMetadata().GetName(), IDOf(sb))}
 	}
 	return reply.GetSandbox(), nil

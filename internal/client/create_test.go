@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -69,6 +71,53 @@ func TestCreateChecksTheReply(t *testing.T) {
 			t.Error("adopted", sb)
 		}
 	})
+}
+
+// A reply that says nothing of use is no reason to forget the sandbox.
+func TestCreateMangledReply(t *testing.T) {
+	f := newFake()
+	serveConfig(t, f, Config{Endpoint: "http://127.0.0.1:1", DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			if created, ok := reply.(*openshellv1.SandboxResponse); ok && strings.HasSuffix(method, createCall) {
+				created.Sandbox = nil
+			}
+			return err
+		},
+	)}}, func(ctx context.Context, c *Client) {
+		sb, err := c.Create(ctx, newWeb(), nil)
+		if err != nil || IDOf(sb) != IDOf(f.sandboxes["web"]) {
+			t.Errorf("%v, %v", sb, err)
+		}
+	})
+}
+
+// A refusal of a repeat says nothing about the first attempt, whose sandbox may yet come.
+func TestCreateRefusedAfterALostReply(t *testing.T) {
+	for name, late := range map[string]bool{"it came": true, "it did not": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			f.hooks[createCall] = func(f *fake, nth int, req any) error {
+				if nth == 1 {
+					return unavailable()
+				}
+				if late {
+					f.put("web", idA, ready).Metadata.Annotations = cast[*openshellv1.CreateSandboxRequest](req).GetAnnotations()
+				}
+				return status.Error(codes.Unauthenticated, "the token has expired")
+			}
+			serve(t, f, func(ctx context.Context, c *Client) {
+				sb, err := c.Create(ctx, newWeb(), nil)
+				if late {
+					if err != nil || IDOf(sb) != idA {
+						t.Errorf("%v, %v", sb, err)
+					}
+					return
+				}
+				want[*OutcomeUnknownError](t, err)
+			})
+		})
+	}
 }
 
 // A lost reply: the sandbox is found by its marker, or the create made again, and there is one in the end.

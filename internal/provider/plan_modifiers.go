@@ -119,5 +119,5 @@ func isSwitched(ctx context.Context, state tfsdk.State, plan tfsdk.Plan) (bool, 
 	var before, after types.Bool
 	diags := state.GetAttribute(ctx, path.Root("running"), &before)
 	diags.Append(plan.GetAttribute(ctx, path.Root("running"), &after)...)
-	return !before.Equal(after), diags
+	return !before.Equal(after) && !after.IsNull(), diags
 }

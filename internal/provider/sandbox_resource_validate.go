@@ -13,9 +13,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"google.golang.org/protobuf/proto"
+
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 )
+
+// ownSize is room in a request for what the provider adds: marks, workspace and an invented name.
+const ownSize = 1024
 
 // ValidateConfig finds what the gateway would refuse, by the same rules. What is not known yet is left for the apply.
 func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
@@ -24,8 +29,12 @@ func (r *sandboxResource) ValidateConfig(ctx context.Context, req resource.Valid
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	for _, v := range m.violations() {
+	request := m.request(texts(m.EnvironmentWO))
+	for _, v := range m.violations(request.GetSpec()) {
 		resp.Diagnostics.AddAttributeError(wirePath(v.Field), "The value is not valid", fmt.Sprintf("%s %s.", wirePath(v.Field), v.Problem))
+	}
+	if size := proto.Size(request) + ownSize; size > rules.MaxMessage {
+		resp.Diagnostics.AddError("The sandbox is too large", fmt.Sprintf("Its arguments take %d bytes together, and a gateway takes a request of at most %d. Make the longest shorter, such as annotations, environment, command or policy.", size, rules.MaxMessage))
 	}
 	m.validateMaps(&resp.Diagnostics)
 	m.validateEnvironment(&resp.Diagnostics)
@@ -87,8 +96,7 @@ func (m sandboxModel) validateChoices(diags *diag.Diagnostics) {
 func given(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
 // violations checks each part of the spec by itself, so that all are found.
-func (m sandboxModel) violations() []*rules.Violation {
-	spec := m.spec()
+func (m sandboxModel) violations(spec *openshellv1.SandboxSpec) []*rules.Violation {
 	for i, element := range m.Command.Elements() {
 		if element.IsUnknown() {
 			spec.Command[i] = "unknown"
@@ -98,7 +106,7 @@ func (m sandboxModel) violations() []*rules.Violation {
 	for _, part := range []*openshellv1.SandboxSpec{
 		{LogLevel: spec.GetLogLevel()},
 		{Command: spec.GetCommand()},
-		{Environment: spec.GetEnvironment()},
+		{Environment: texts(m.Environment)},
 		{Template: &openshellv1.SandboxTemplate{Image: spec.GetTemplate().GetImage()}},
 		{Template: &openshellv1.SandboxTemplate{RuntimeClassName: spec.GetTemplate().GetRuntimeClassName()}},
 		{Template: &openshellv1.SandboxTemplate{DriverConfig: spec.GetTemplate().GetDriverConfig()}},

@@ -158,6 +158,21 @@ func TestSandboxValidateTemplate(t *testing.T) {
 	}
 }
 
+// What is small enough one by one may be too large together.
+func TestSandboxValidateSize(t *testing.T) {
+	s := newServer(t)
+	notes := map[string]string{}
+	for i := range 127 {
+		notes[fmt.Sprintf("n%03d", i)] = strings.Repeat("x", 8192)
+	}
+	config := values{"annotations": textMap(notes)}
+	if diags := s.validate(t.Context(), config); len(diags) > 0 {
+		t.Errorf("127 annotations: %s", diags)
+	}
+	config["command"] = textsOf(strings.Repeat("x", 8192))
+	expect(t, "error", s.validate(t.Context(), config).errors(), "too large", "1048576")
+}
+
 // What is not known yet is neither refused nor taken for something else.
 func TestSandboxValidateUnknown(t *testing.T) {
 	s := newServer(t)

@@ -22,6 +22,7 @@ const (
 	MaxArguments      = 256
 	MaxArgument       = 32 * 1024
 	MaxCommand        = 256 * 1024
+	MaxMessage        = 1 << 20 // of a whole request
 )
 
 // Violation is a field that breaks a rule.
