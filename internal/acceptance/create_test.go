@@ -36,7 +36,7 @@ func TestT16NeverReady(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c cli.CLI) {
 		g := gatewaytest.Start(t)
-		never := []string{`name = "web"`, `driver_config = jsonencode({ simulated = { never_ready = true } })`, `timeouts = { create = "1s" }`}
+		never := []string{`name = "web"`, `driver_config = jsonencode({ simulated = { never_ready = true } })`, `timeouts = { create = "3s" }`}
 		s := set(t, c, g)
 		s.sandbox(never...)
 		var last string

@@ -86,7 +86,7 @@ func TestT8O8O9RefusedReads(t *testing.T) {
 	}
 	arguments := map[string]string{}
 	for name := range refusals {
-		arguments[name] = `timeouts = { read = "2s" }`
+		arguments[name] = `timeouts = { read = "5s" }`
 	}
 	s.write("web.tf", resources(arguments))
 	s.must(s.Apply(t.Context(), ""))
@@ -113,7 +113,7 @@ func TestT8O8O9RefusedReads(t *testing.T) {
 func TestT8AnswersOfAProxy(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
-	s := set(t, cli.Require(t), g, `timeouts = { read = "2s", delete = "2s" }`)
+	s := set(t, cli.Require(t), g, `timeouts = { read = "5s", delete = "5s" }`)
 	ours := s.up()
 	mine, _ := g.GetByID(t, ours)
 	state := s.raw()

@@ -26,6 +26,12 @@ func (l *loop) check(r cli.Result, f fault) {
 	l.t.Helper()
 	l.g.WaitIdle(l.t)
 	l.logf("%s, %s: exit code %d", strings.Join(r.Args, " "), f, r.ExitCode)
+	if _, err := l.readState(); err != nil && f == kill { // in the middle of writing it
+		l.logf("the killed command left no readable state: %v", err)
+		if err := os.Remove(l.w.StateFile()); err != nil {
+			l.t.Fatal(err)
+		}
+	}
 	l.reports(r, f)
 	have := l.state()
 	if l.excused == nil {
@@ -112,9 +118,20 @@ func (l *loop) audit() {
 // state are the ids in the state, those of replaced sandboxes that are yet to be deleted included.
 func (l *loop) state() []string {
 	l.t.Helper()
+	ids, err := l.readState()
+	if err != nil {
+		l.t.Fatalf("the state cannot be read: %v", err)
+	}
+	return ids
+}
+
+func (l *loop) readState() ([]string, error) {
 	raw, err := l.w.RawState()
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	var state struct {
 		Resources []struct {
@@ -123,11 +140,8 @@ func (l *loop) state() []string {
 			}
 		}
 	}
-	if err == nil {
-		err = json.Unmarshal(raw, &state)
-	}
-	if err != nil {
-		l.t.Fatalf("%v: the state is\n%s", err, raw)
+	if err := json.Unmarshal(raw, &state); err != nil {
+		return nil, err
 	}
 	var ids []string
 	for _, resource := range state.Resources {
@@ -135,5 +149,5 @@ func (l *loop) state() []string {
 			ids = append(ids, instance.Attributes.ID)
 		}
 	}
-	return ids
+	return ids, nil
 }

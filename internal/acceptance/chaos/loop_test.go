@@ -40,7 +40,7 @@ func (l *loop) write() {
 		cli.Address, l.g.Endpoint())
 	for _, label := range append([]string{"invented"}, resourceNames...) {
 		arguments := []string{
-			"timeouts = { create = \"20s\", read = \"20s\", update = \"20s\", delete = \"20s\" }",
+			"timeouts = { create = \"1m\", read = \"1m\", update = \"1m\", delete = \"1m\" }",
 			l.one("", "", "", `image = "example.com/agent:2"`),
 			l.one("", "running = true", "running = false"),
 			l.one("", "", `wait_for = "none"`),
