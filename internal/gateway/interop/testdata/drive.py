@@ -13,9 +13,18 @@ from urllib.parse import urlparse
 
 import openshell
 from grpc import RpcError, StatusCode
-from openshell import ClientCredentialsAuth, DeletionOutcome, Sandbox, SandboxClient, SandboxError, TlsConfig, WorkspaceClient
+from openshell import (
+    ClientCredentialsAuth,
+    DeletionOutcome,
+    Sandbox,
+    SandboxClient,
+    ServiceExposure,
+    TlsConfig,
+    WorkspaceClient,
+)
 from openshell._proto import datamodel_pb2 as data
 from openshell._proto import openshell_pb2 as api
+from openshell._proto import sandbox_pb2 as sandbox
 
 HOME = "default"
 
@@ -36,6 +45,10 @@ def main():
         workspaces(client)
         section("plaintext: provider profiles and providers")
         providers(client)
+        section("plaintext: templates and services")
+        templates(client)
+        section("plaintext: policies, settings, watches and SSH sessions")
+        configuration(client)
         section("plaintext: what is not served")
         unserved(client)
     section("guarded: plain deletes are refused")
@@ -66,7 +79,8 @@ def refused(what, code, call, *args, reason="", field="", **kwargs):
     """Makes a call that must end with an error of this code, and perhaps with this detail."""
     try:
         call(*args, **kwargs)
-    except RpcError as error:
+    except RpcError as raw:
+        error = openshell.from_grpc_error(raw)
         fields = [violation.field for violation in error.field_violations]
         if error.code() != code or reason and error.error_info.reason != reason or field and fields != [field]:
             fail(what, f"{error.code()} {error.error_info} {fields} {error.details()}", f"{code} {reason}{field}")
@@ -213,6 +227,52 @@ def providers(client):
     stub.DeleteProviderProfile(api.DeleteProviderProfileRequest(workspace_scope=home, id="forge"))
     client.delete("web", workspace=HOME)
     client.wait_deleted("web", workspace=HOME, expected_sandbox_id=web.id)
+
+
+def templates(client):
+    catalog = client.sandbox_templates()
+    catalog.create(workspace=HOME, name="small", image="busybox", cpu="500m", memory="1Gi", environment={"A": "b"})
+    expect("create a template, get it", catalog.get("small", workspace=HOME).spec.workload.image, "busybox")
+    expect("list templates", [template.metadata.name for template in catalog.list_all(workspace=HOME)], ["small"])
+    web = client.create_from_template(workspace=HOME, workload_template="small", name="web", service_exposures=[ServiceExposure(8080, "http")])
+    expect("create from it, with a service", web.created_from_workload_template.name, "small")
+    expect("URLs of the sandbox", list(web.service_urls), ["http"])
+    stub, http = client._stub, {"workspace_scope": scope(HOME), "sandbox": "web", "name": "http"}
+    moved = stub.ExposeService(api.ExposeServiceRequest(target_port=8081, **http)).endpoint
+    expect("move the service", stub.GetService(api.GetServiceRequest(**http)).endpoint.target_port, moved.target_port)
+    services = stub.ListServices(api.ListServicesRequest(workspace_scope=scope(HOME), sandbox="web")).services
+    expect("list services", [service.endpoint.name for service in services], ["http"])
+    expect("delete it", DeletionOutcome(stub.DeleteService(api.DeleteServiceRequest(**http)).outcome), DeletionOutcome.COMPLETED)
+    expect("delete the template", catalog.delete("small", workspace=HOME).outcome, DeletionOutcome.COMPLETED)
+    refused("create from it", StatusCode.NOT_FOUND, client.create_from_template, workspace=HOME, workload_template="small")
+    client.wait_ready("web", workspace=HOME)
+
+
+def configuration(client):
+    stub, web = client._stub, {"workspace_scope": scope(HOME), "sandbox": "web"}
+    policy = sandbox.SandboxPolicy(version=1)
+    policy.network_policies["forge"].endpoints.add(host="forge.example.com", ports=[443])
+    policy.network_policies["forge"].binaries.add(path="/usr/bin/git")
+    stub.UpdateConfig(api.UpdateConfigRequest(policy=policy, **web))
+    revision = stub.GetSandboxPolicyStatus(api.GetSandboxPolicyStatusRequest(**web)).revision
+    expect("set a policy, read it", list(revision.policy.network_policies), ["forge"])
+    setting = {"setting_key": "ocsf_json_enabled", "setting_value": {"bool_value": True}}
+    stub.UpdateConfig(api.UpdateConfigRequest(**setting, **web))
+    config = stub.GetSandboxConfig(sandbox.GetSandboxConfigRequest(workspace_scope=scope(HOME), name="web"))
+    expect("set a setting, read it", config.settings["ocsf_json_enabled"].value.bool_value, True)
+    refused("set one there is not", StatusCode.INVALID_ARGUMENT, stub.UpdateConfig, api.UpdateConfigRequest(**{**setting, "setting_key": "none"}, **web))
+
+    session = stub.CreateSshSession(api.CreateSshSessionRequest(**web))
+    done("SSH session, to", f"{session.gateway_scheme}://{session.gateway_host}:{session.gateway_port}")
+    refused("connect with it", StatusCode.UNIMPLEMENTED, list, stub.ForwardTcp(iter([api.TcpForwardFrame()])))
+    revoked = stub.RevokeSshSession(api.RevokeSshSessionRequest(token=session.token))
+    expect("revoke it", DeletionOutcome(revoked.outcome), DeletionOutcome.COMPLETED)
+
+    events = stub.WatchSandbox(api.WatchSandboxRequest(follow_status=True, **web))
+    expect("watch, first", api.SandboxPhase.Name(next(events).sandbox.status.phase), "SANDBOX_PHASE_READY")
+    client.delete("web", workspace=HOME)
+    phases = [event.sandbox.status.phase for event in events]
+    expect("delete, and the watch ends", set(phases) <= {api.SANDBOX_PHASE_DELETING}, True)
 
 
 def unserved(client):
