@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -58,4 +60,63 @@ func (r providerReader) admits(workspace string, names []string, base *sandboxv1
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return nil
+}
+
+// checkReach refuses an update of a profile after which a sandbox would have a policy that does not go together with its
+// providers. The profile has been written, in the transaction.
+func checkReach(tx store.Tx, profile store.Object) error {
+	now, err := tx.Now()
+	if err != nil {
+		return err
+	}
+	providers, err := tx.Referrers(profile)
+	if err != nil {
+		return err
+	}
+	read, seen := newProviderReader(tx.Object, now), map[string]bool{}
+	for _, provider := range providers {
+		sandboxes, err := tx.Referrers(store.Object{ID: provider.ID})
+		if err != nil {
+			return err
+		}
+		for _, sandbox := range sandboxes {
+			if seen[sandbox.ID] {
+				continue
+			}
+			seen[sandbox.ID] = true
+			if err := read.checkSandbox(tx, sandbox.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r providerReader) checkSandbox(tx store.Tx, id string) error {
+	sandbox, err := tx.Sandbox(store.Target{ID: id}, nil)
+	if errors.Is(err, store.ErrNotFound) { // deleted since
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	base, err := basePolicy(tx.ListObjects, sandbox)
+	if err != nil {
+		return err
+	}
+	err = r.admits(sandbox.Workspace, sandbox.Spec.GetProviders(), base)
+	if status.Code(err) == codes.FailedPrecondition {
+		return &brokenSandboxError{sandbox: sandbox, problem: status.Convert(err).Message()}
+	}
+	return err
+}
+
+// brokenSandboxError is an update that a sandbox would not go together with.
+type brokenSandboxError struct {
+	sandbox store.Sandbox
+	problem string
+}
+
+func (e *brokenSandboxError) Error() string {
+	return "it would break sandbox '" + e.sandbox.Name + "' in workspace '" + e.sandbox.Workspace + "': " + e.problem
 }

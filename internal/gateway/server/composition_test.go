@@ -3,6 +3,7 @@ package server_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,6 +110,45 @@ func TestPolicyAndProviders(t *testing.T) {
 			t.Errorf("%v, %v", reply, err)
 		}
 	})
+}
+
+// A profile is not changed in a way that a sandbox's policy does not go together with.
+func TestProfileAndPolicies(t *testing.T) {
+	g := startWithEndpoints(t)
+	web := g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
+		r.Spec.Policy, r.Spec.Providers = reaching("a.example.com"), []string{"api"}
+	}))
+	update := func(endpoint *sandboxv1.NetworkEndpoint) *openshellv1.UpdateProviderProfilesResponse {
+		t.Helper()
+		profile := tokenProfile("api")
+		profile.Endpoints = []*sandboxv1.NetworkEndpoint{endpoint}
+		before, err := g.OpenShell().GetProviderProfile(call(t), &openshellv1.GetProviderProfileRequest{Id: "api"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := g.OpenShell().UpdateProviderProfiles(call(t), &openshellv1.UpdateProviderProfilesRequest{
+			Id: "api", Profile: &openshellv1.ProviderProfileImportItem{Profile: profile}, ExpectedResourceVersion: before.GetProfile().GetResourceVersion(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	refused := update(inspected("a.example.com"))
+	if refused.GetUpdated() || len(refused.GetDiagnostics()) != 1 || refused.GetDiagnostics()[0].GetField() != "endpoints" ||
+		!strings.Contains(refused.GetDiagnostics()[0].GetMessage(), "would break sandbox 'web'") {
+		t.Errorf("%v", refused)
+	}
+	if got := config(t, g); got.GetPolicy().GetNetworkPolicies()["_provider_api"].GetEndpoints()[0].GetHost() != "api.example.com" {
+		t.Errorf("after a refused update: %v", got)
+	}
+	if reply := update(inspected("b.example.com")); !reply.GetUpdated() {
+		t.Errorf("%v", reply)
+	}
+	if got := config(t, g); got.GetPolicy().GetNetworkPolicies()["_provider_api"].GetEndpoints()[0].GetHost() != "b.example.com" {
+		t.Errorf("%v", got)
+	}
+	wantUnchanged(t, g, web)
 }
 
 func config(t *testing.T, g *gatewaytest.Gateway) *sandboxv1.GetSandboxConfigResponse {

@@ -188,6 +188,41 @@ func TestPolicyFromNothing(t *testing.T) {
 	wantPlain(t, status(), codes.NotFound, "no policy revision found")
 }
 
+// A policy is checked at the creation, and kept in canonical form.
+func TestCreateWithPolicy(t *testing.T) {
+	g := gatewaytest.Start(t)
+	create := func(p *sandboxv1.SandboxPolicy) (*openshellv1.SandboxResponse, error) {
+		return g.OpenShell().CreateSandbox(call(t), &openshellv1.CreateSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default(), Spec: &openshellv1.SandboxSpec{Policy: p}})
+	}
+	reserved := reaching()
+	reserved.NetworkPolicies["_provider_p"] = rule("a.example.com")
+	ambiguous := reaching("a.example.com")
+	ambiguous.NetworkPolicies["again"] = rule("a.example.com")
+	ambiguous.NetworkPolicies["again"].Endpoints[0].Tls = sandboxv1.NetworkTlsMode_NETWORK_TLS_MODE_SKIP
+	for _, bad := range []*sandboxv1.SandboxPolicy{reserved, {Version: 2}, {Filesystem: &sandboxv1.FilesystemPolicy{ReadWrite: []string{"/"}}}} {
+		_, err := create(bad)
+		wantField(t, err, "spec.policy")
+	}
+	_, err := create(ambiguous)
+	wantPlain(t, err, codes.FailedPrecondition, "can match the same traffic")
+	if s, ok := g.Get(t, "web"); ok {
+		t.Errorf("a refused create left %v", s)
+	}
+	mcp := reaching("a.example.com")
+	endpoint := mcp.GetNetworkPolicies()["a_example_com"].GetEndpoints()[0]
+	endpoint.Protocol, endpoint.Mcp = "mcp", &sandboxv1.McpOptions{AllowAllKnownMcpMethods: new(true)}
+	reply, err := create(mcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canonical := policy.Canonical(mcp)
+	if diff := cmp.Diff(canonical, reply.GetSandbox().GetSpec().GetPolicy(), protocmp.Transform()); diff != "" || proto.Equal(canonical, mcp) {
+		t.Errorf("spec.policy (-want +got)\n%s", diff)
+	}
+	g.WaitPhase(t, id(reply.GetSandbox()), ready)
+	wantRevision(t, g, 0, canonical, 1, loaded)
+}
+
 // What is fixed once a process has come under it, and what is not.
 func TestLivePolicy(t *testing.T) {
 	g := gatewaytest.Start(t)

@@ -184,7 +184,9 @@ func (s *Server) UpdateProviderProfiles(ctx context.Context, req *openshellv1.Up
 	}
 	var updated store.Object
 	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
-		updated, err = replaceProfile(tx, profileKey(workspace, id), expected, payload)
+		if updated, err = replaceProfile(tx, profileKey(workspace, id), expected, payload); err == nil {
+			err = checkReach(tx, updated)
+		}
 		return store.OutcomeDone, updated.ID, err
 	}, func() (*openshellv1.UpdateProviderProfilesResponse, error) {
 		return updatedProfile(found, updated, nil)
@@ -192,8 +194,13 @@ func (s *Server) UpdateProviderProfiles(ctx context.Context, req *openshellv1.Up
 		o, err := s.subject(ctx, before.SubjectID)
 		return updatedProfile(found, o, err)
 	})
-	if errors.Is(err, store.ErrObjectNotFound) {
+	var broken *brokenSandboxError
+	switch {
+	case errors.Is(err, store.ErrObjectNotFound):
 		return nil, noProfile(workspace, id)
+	case errors.As(err, &broken):
+		found.add("endpoints", severityError, "%v", broken)
+		return &openshellv1.UpdateProviderProfilesResponse{Diagnostics: found.all}, nil
 	}
 	return reply, err
 }
