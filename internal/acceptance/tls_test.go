@@ -58,6 +58,7 @@ func TestO22InsecureKeepsTheClientCertificate(t *testing.T) {
 func TestT30BadConnections(t *testing.T) {
 	t.Parallel()
 	secure, plain := gatewaytest.Start(t, gatewaytest.WithClientCertificate()), gatewaytest.Start(t)
+	old := gatewaytest.Start(t, gatewaytest.WithVersion("0.0.111"))
 	files, other := secure.TLS(), authtest.NewCA(t, "other").Client("other")
 	dir := t.TempDir()
 	key, notPEM, ca := filepath.Join(dir, "other.key"), filepath.Join(dir, "not.pem"), files.CACert
@@ -93,6 +94,7 @@ func TestT30BadConnections(t *testing.T) {
 		tls(secure.Endpoint(), fmt.Sprintf("ca_cert_file = %q", ca), "client certificate"),
 		{fmt.Sprintf("endpoint = %q", strings.Replace(plain.Endpoint(), "http://", "https://", 1)), "does not speak TLS"},
 		{fmt.Sprintf("endpoint = %q", strings.Replace(secure.Endpoint(), "https://", "http://", 1)), "that http:// or https:// is what it speaks"},
+		{fmt.Sprintf("endpoint = %q", old.Endpoint()), "version 0.0.111; OpenShell 0.0.x is not supported"},
 		{fmt.Sprintf("endpoint = \"http://%s\"", closed.Addr()), "that the gateway is up"},
 		{fmt.Sprintf("endpoint = \"https://%s\"", silent.Addr()), "that the gateway is up"},
 	}
@@ -124,7 +126,7 @@ func TestT30BadConnections(t *testing.T) {
 	if text := r.Stdout + r.Stderr; regexp.MustCompile(`canary|PRIVATE KEY-----\\n[A-Za-z0-9]`).MatchString(text) {
 		t.Errorf("a secret in\n%s", text)
 	}
-	if calls := append(secure.AllCalls(), plain.AllCalls()...); slices.ContainsFunc(calls, func(c gatewaytest.Call) bool {
+	if calls := slices.Concat(secure.AllCalls(), plain.AllCalls(), old.AllCalls()); slices.ContainsFunc(calls, func(c gatewaytest.Call) bool {
 		return !strings.HasSuffix(c.Method, "/Health") && !strings.HasSuffix(c.Method, "/GetCurrentUser")
 	}) {
 		t.Errorf("calls %+v", calls)

@@ -107,6 +107,9 @@ func New(cfg Config) (*Client, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithChainUnaryInterceptor(c.authenticate, c.scrubErrors, retry.UnaryClientInterceptor(), observe(cfg.OnCall)),
 	}
+	if !e.tls && (c.tokens != nil || len(c.headers) > 0) {
+		options = append(options, grpc.WithContextDialer(dialLoopback))
+	}
 	c.conn, err = grpc.NewClient("dns:///"+e.hostPort, append(options, cfg.DialOptions...)...)
 	if err != nil {
 		return nil, &ConfigError{Attribute: "endpoint", Problem: "no connection can be made to it: " + err.Error()}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"net/url"
@@ -104,6 +105,18 @@ func isLoopback(host string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// dialLoopback connects to this machine only: a name such as localhost is looked up, and could lead elsewhere.
+func dialLoopback(ctx context.Context, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err == nil && !isLoopback(host) {
+		err = errors.New("the name does not lead to this machine, so nothing is sent there in plaintext")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // checkSecrecy refuses to send a secret in plaintext over a network.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,5 +154,22 @@ func TestNewAccepts(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A name for this machine that leads elsewhere gets no connection.
+func TestDialLoopback(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	conn, err := dialLoopback(t.Context(), listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if conn, err := dialLoopback(t.Context(), "192.0.2.1:80"); err == nil || !strings.Contains(err.Error(), "this machine") {
+		t.Errorf("%v, %v", conn, err)
 	}
 }
