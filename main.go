@@ -2,14 +2,13 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/provider"
 )
@@ -29,8 +28,11 @@ func main() {
 		// library handles interrupts itself, but only from a moment after it has said that it listens.
 		signal.Ignore(syscall.SIGTERM, os.Interrupt)
 	}
-	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{Address: address, Debug: *debug})
-	if err != nil {
+	var options []tf6server.ServeOpt
+	if *debug {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	if err := tf6server.Serve(address, provider.NewServer(version), options...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
@@ -36,14 +35,11 @@ func (d *policyDocumentDataSource) Schema(_ context.Context, _ datasource.Schema
 				"endpoints": nestedList("Destinations that the programs may reach.", endpointAttributes()),
 			}),
 			"network_middlewares": nestedMap("Services that look at requests which the rules allow, and may change or refuse them, by a name of your choice: at most 10. They may change while the sandbox runs.", attributes{
-				"name":       textArgument("Name to show. Default: the name in the map."),
-				"middleware": schema.StringAttribute{Required: true, MarkdownDescription: "A built-in middleware, or a service that is registered with the gateway."},
-				"order":      numberArgument("Place in the row, lowest first. No two middlewares may have the same. Default: 0."),
-				"on_error":   textArgument("What becomes of requests when the middleware fails: `fail_closed` refuses them, `fail_open` lets them through. Default: `fail_closed`."),
-				"config": schema.StringAttribute{
-					Optional: true, Validators: []validator.String{jsonObject{}},
-					MarkdownDescription: "Settings of the middleware, as the text of a JSON object; `jsonencode` makes one.",
-				},
+				"name":        textArgument("Name to show. Default: the name in the map."),
+				"middleware":  schema.StringAttribute{Required: true, MarkdownDescription: "A built-in middleware, or a service that is registered with the gateway."},
+				"order":       numberArgument("Place in the row, lowest first. No two middlewares may have the same. Default: 0."),
+				"on_error":    textArgument("What becomes of requests when the middleware fails: `fail_closed` refuses them, `fail_open` lets them through. Default: `fail_closed`."),
+				jsonAttribute: textArgument("Settings of the middleware, as the text of a JSON object; `jsonencode` makes one."),
 				"endpoints": schema.SingleNestedAttribute{
 					Required: true, MarkdownDescription: "Hosts that it is for: at most 32 patterns in all, in which `*` stands for one label and `**` for one or more.",
 					Attributes: attributes{

@@ -1,13 +1,11 @@
 package provider
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -15,12 +13,6 @@ import (
 	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
 )
-
-func policyDocumentType(ctx context.Context) tftypes.Type {
-	var resp datasource.SchemaResponse
-	(&policyDocumentDataSource{}).Schema(ctx, datasource.SchemaRequest{}, &resp)
-	return resp.Schema.Type().TerraformType(ctx)
-}
 
 // readPolicyDocument checks and reads a document whose configuration is given as JSON.
 func readPolicyDocument(t *testing.T, config string) (string, diagnostics) {
@@ -38,7 +30,7 @@ func readPolicyDocument(t *testing.T, config string) (string, diagnostics) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.decode(object(t, policyDocumentType(t.Context())), read.State).text(policyText), read.Diagnostics
+	return s.decode(policyDocumentType(), read.State).text(policyText), read.Diagnostics
 }
 
 // Every construct of a policy can be written with types, and means what the policy file means.
@@ -150,7 +142,7 @@ func TestPolicyDocumentProblems(t *testing.T) {
 		"ambiguous":        {endpoint(`"host": "x.example.com", "port": 1, "tls": "skip"`), at, "differs in tls"},
 		"reserved name":    {`{"network_policies": {"_provider_x": {}}}`, `network_policies.ElementKeyString("_provider_x")`, "_provider_"},
 		"null rule":        {`{"network_policies": {"x": null}}`, `network_policies.ElementKeyString("x")`, "null"},
-		"config":           {middleware(`, "config": "{"`), `network_middlewares.ElementKeyString("m").config`, "not valid JSON"},
+		"config":           {middleware(`, "config": "{"`), `network_middlewares.ElementKeyString("m").config`, "text of a JSON object"},
 		"list for config":  {middleware(`, "config": "[]"`), `network_middlewares.ElementKeyString("m").config`, "object"},
 		"inside config":    {middleware(`, "config": "{\"a\": [12345678901234567890]}"`), `network_middlewares.ElementKeyString("m").config`, "config.a[0]"},
 		"no middleware":    {`{"network_middlewares": {"m": {"middleware": "", "endpoints": {"include": ["a.b"]}}}}`, `network_middlewares.ElementKeyString("m").middleware`, "name"},
@@ -167,7 +159,7 @@ func TestPolicyDocumentProblems(t *testing.T) {
 // What is not known yet is not judged.
 func TestPolicyDocumentUnknown(t *testing.T) {
 	ctx := t.Context()
-	s, ty := newServer(t), object(t, policyDocumentType(ctx))
+	s, ty := newServer(t), policyDocumentType()
 	landlock := object(t, ty.AttributeTypes["landlock"])
 	config := full(ty, values{"landlock": full(landlock, values{"compatibility": unknownText})})
 	reply, err := s.ValidateDataResourceConfig(ctx, &tfprotov6.ValidateDataResourceConfigRequest{TypeName: "openshell_policy_document", Config: s.dynamic(ty, config)})
@@ -220,7 +212,7 @@ func TestPolicyDocumentCoversPolicies(t *testing.T) {
 			}
 		}
 	}
-	ty := policyDocumentType(t.Context())
+	ty := policyDocumentType()
 	walk((&sandboxv1.SandboxPolicy{}).ProtoReflect().Descriptor(), ty, "policy")
 	if found := sets(ty, ""); len(found) > 0 {
 		t.Errorf("sets at %v", found)

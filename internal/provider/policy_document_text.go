@@ -11,8 +11,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// policyText is the attribute with the text.
-const policyText = "json"
+const (
+	// policyText is the attribute with the text.
+	policyText = "json"
+	// jsonAttribute is the attribute of a middleware that is itself the text of an object.
+	jsonAttribute = "config"
+)
 
 // writePolicy writes the configuration of a policy document as JSON: the same text for the same rules.
 func writePolicy(config tftypes.Value) (string, error) {
@@ -45,11 +49,8 @@ func written(value tftypes.Value, name string) (any, error) {
 	case ty.Is(tftypes.String):
 		var text string
 		err := value.As(&text)
-		if name == "config" {
-			if _, err := parseObject(text); err != nil {
-				return nil, nil //nolint:nilerr // the attribute's validator reports it
-			}
-			return json.RawMessage(text), nil
+		if name == jsonAttribute && json.Valid([]byte(text)) {
+			return json.RawMessage(text), err
 		}
 		return text, err
 	case ty.Is(tftypes.Bool):

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -71,7 +70,7 @@ func newServer(t *testing.T) *server {
 		}
 	}
 	ctx := t.Context()
-	s := &server{t: t, ProviderServer: providerserver.NewProtocol6(New("test")())()}
+	s := &server{t: t, ProviderServer: NewServer("test")()}
 	var p frameworkprovider.SchemaResponse
 	(&openshellProvider{}).Schema(ctx, frameworkprovider.SchemaRequest{}, &p)
 	var r resource.SchemaResponse

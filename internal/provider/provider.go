@@ -4,10 +4,13 @@ package provider
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
@@ -15,6 +18,17 @@ import (
 var _ provider.ProviderWithValidateConfig = (*openshellProvider)(nil)
 
 type openshellProvider struct{ version string }
+
+// NewServer makes what answers a command line: the provider behind the framework's server.
+func NewServer(version string) func() tfprotov6.ProviderServer {
+	return func() tfprotov6.ProviderServer {
+		server := providerserver.NewProtocol6(New(version)())()
+		if whole, ok := server.(frameworkServer); ok {
+			return policyDocuments{whole}
+		}
+		panic(fmt.Sprintf("%T cannot do what the framework's server does", server))
+	}
+}
 
 // New makes the provider; version is its own, for the gateway's log.
 func New(version string) func() provider.Provider {

@@ -96,7 +96,9 @@ func (p *Process) Wait() Result {
 	<-p.done
 	stdout, _ := p.stdout.snapshot()
 	stderr, _ := p.stderr.snapshot()
-	return newResult(p.args, p.cmd.ProcessState.ExitCode(), stdout, stderr, p.err)
+	r := newResult(p.args, p.cmd.ProcessState.ExitCode(), stdout, stderr, p.err)
+	r.CPU = p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	return r
 }
 
 // output collects what a command prints and tells when there is more.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Severities of a diagnostic.
@@ -27,6 +28,8 @@ type Result struct {
 	Stdout, Stderr string
 	// Diagnostics are those of the command's -json output, without the warning about development overrides.
 	Diagnostics []Diagnostic
+	// CPU is the processor time of the command and of the providers it started.
+	CPU time.Duration
 
 	failure error
 }
