@@ -54,6 +54,60 @@ func TestSandboxDataSource(t *testing.T) {
 	)
 }
 
+// Lists take a workspace or all, and labels; what this provider made is found by its label.
+func TestSandboxesDataSource(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	if _, err := g.OpenShell().CreateWorkspace(t.Context(), &openshellv1.CreateWorkspaceRequest{Name: "elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	g.MustCreate(t, "stranger", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
+		r.Labels, r.Spec.Environment = map[string]string{"team": "b"}, map[string]string{"SECRET": "environment-canary"}
+	}))
+	made := labelled("ours", `name = "ours"`, `labels = { team = "a" }`) + labelled("far", `name = "far"`, `workspace = "elsewhere"`)
+	list := func(arguments string) string {
+		return with(g, made+"data \"openshell_sandboxes\" \"this\" {\n  "+arguments+"\n  depends_on = [openshell_sandbox.ours, openshell_sandbox.far]\n}\n"+
+			"output \"names\" {\n  value = data.openshell_sandboxes.this.sandboxes[*].name\n}\n")
+	}
+	names := func(want ...string) []statecheck.StateCheck {
+		var checks []knownvalue.Check
+		for _, name := range want {
+			checks = append(checks, text(name))
+		}
+		return []statecheck.StateCheck{statecheck.ExpectKnownOutputValue("names", knownvalue.ListExact(checks))}
+	}
+	one := statecheck.ExpectKnownValue("data.openshell_sandboxes.this", tfjsonpath.New("sandboxes"), knownvalue.ListExact([]knownvalue.Check{
+		knownvalue.ObjectExact(map[string]knownvalue.Check{
+			"id": knownvalue.StringFunc(isUUID), "name": text("ours"), "workspace": text("default"), "image": knownvalue.NotNull(), "phase": text("ready"),
+			"labels": knownvalue.MapExact(map[string]knownvalue.Check{"team": text("a")}), "created_time": knownvalue.NotNull(), "exit_code": knownvalue.Null(),
+		}),
+	}))
+	unit(t, g,
+		resource.TestStep{Config: list(""), ConfigStateChecks: names("stranger", "ours")},
+		resource.TestStep{Config: list(`label_selector = "openshell-iac/managed-by=terraform"`), ConfigStateChecks: append(names("ours"), one)},
+		resource.TestStep{Config: list(`label_selector = "team=c"`), ConfigStateChecks: names()},
+		resource.TestStep{Config: list(`workspace = "elsewhere"`), ConfigStateChecks: names("far")},
+		resource.TestStep{Config: list("all_workspaces = true\n  label_selector = \"openshell-iac/managed-by=terraform\""), ConfigStateChecks: []statecheck.StateCheck{
+			statecheck.ExpectKnownOutputValue("names", knownvalue.SetExact([]knownvalue.Check{text("ours"), text("far")})),
+		}},
+		resource.TestStep{Config: list(`label_selector = "team"`), ExpectError: regexp.MustCompile(`label_selector has "team" where`)},
+		resource.TestStep{Config: list("all_workspaces = true\n  workspace = \"default\""), ExpectError: regexp.MustCompile(`(?s)all_workspaces.*workspace|workspace.*all_workspaces`)},
+		resource.TestStep{Config: list(`workspace = "nowhere"`), ExpectError: regexp.MustCompile(`(?s)could not be listed.*nowhere`)},
+	)
+}
+
+func TestCurrentUserDataSource(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Start(t)
+	is := func(attribute string, check knownvalue.Check) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue("data.openshell_current_user.this", tfjsonpath.New(attribute), check)
+	}
+	unit(t, g, resource.TestStep{Config: with(g, "data \"openshell_current_user\" \"this\" {}\n"), ConfigStateChecks: []statecheck.StateCheck{
+		is("subject", text("unauthenticated-local-dev")), is("display_name", knownvalue.NotNull()), is("identity_provider", text("local_dev")),
+		is("scopes", knownvalue.ListExact([]knownvalue.Check{text("openshell:all")})), is("roles", knownvalue.ListSizeExact(2)),
+	}})
+}
+
 func TestGatewayDataSource(t *testing.T) {
 	t.Parallel()
 	const data = "data.openshell_gateway.this"

@@ -32,18 +32,7 @@ type gatewayModel struct {
 	CurrentUser       *userModel   `tfsdk:"current_user"`
 }
 
-type userModel struct {
-	Subject          types.String `tfsdk:"subject"`
-	DisplayName      types.String `tfsdk:"display_name"`
-	Roles            []string     `tfsdk:"roles"`
-	Scopes           []string     `tfsdk:"scopes"`
-	IdentityProvider types.String `tfsdk:"identity_provider"`
-}
-
 func (d *gatewayDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	texts := func(description string) schema.Attribute {
-		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
-	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The gateway that the provider talks to, what it offers, and whom it takes the provider for.",
 		Attributes: map[string]schema.Attribute{
@@ -55,13 +44,7 @@ func (d *gatewayDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			},
 			"current_user": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "The caller, as the gateway sees it.",
-				Attributes: map[string]schema.Attribute{
-					"subject":           schema.StringAttribute{Computed: true, MarkdownDescription: "Unique name of the caller."},
-					"display_name":      schema.StringAttribute{Computed: true, MarkdownDescription: "Name to show. Null if there is none."},
-					"roles":             texts("Roles."),
-					"scopes":            texts("Scopes of the credential."),
-					"identity_provider": schema.StringAttribute{Computed: true, MarkdownDescription: "How the caller was identified: `oidc`, `mtls`, `cloudflare_access` or `local_dev`."},
-				},
+				Attributes: userAttributes(),
 			},
 		},
 	}
@@ -94,9 +77,6 @@ func readGateway(ctx context.Context, c *client.Client) (gatewayModel, error) {
 	}
 	supported, _, err := c.ConditionalSupport(ctx)
 	m.Version, m.ConditionalDelete = textOrNull(version), types.BoolValue(supported)
-	m.CurrentUser = &userModel{
-		Subject: textOrNull(user.GetSubject()), DisplayName: textOrNull(user.GetDisplayName()), IdentityProvider: textOrNull(user.GetIdentityProvider()),
-		Roles: append([]string{}, user.GetRoles()...), Scopes: append([]string{}, user.GetScopes()...),
-	}
+	m.CurrentUser = new(newUserModel(user))
 	return m, err
 }

@@ -45,7 +45,7 @@ func (p *openshellProvider) Resources(context.Context) []func() resource.Resourc
 }
 
 func (p *openshellProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newSandboxDataSource, newGatewayDataSource, newPolicyDocumentDataSource}
+	return []func() datasource.DataSource{newSandboxDataSource, newSandboxesDataSource, newGatewayDataSource, newCurrentUserDataSource, newPolicyDocumentDataSource}
 }
 
 // providerData is what Configure hands to every resource and data source.

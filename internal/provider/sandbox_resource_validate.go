@@ -107,6 +107,7 @@ func (m sandboxModel) violations(spec *openshellv1.SandboxSpec) []*rules.Violati
 		{LogLevel: spec.GetLogLevel()},
 		{Command: spec.GetCommand()},
 		{Environment: texts(m.Environment)},
+		{Policy: spec.GetPolicy()},
 		{Template: &openshellv1.SandboxTemplate{Image: spec.GetTemplate().GetImage()}},
 		{Template: &openshellv1.SandboxTemplate{RuntimeClassName: spec.GetTemplate().GetRuntimeClassName()}},
 		{Template: &openshellv1.SandboxTemplate{DriverConfig: spec.GetTemplate().GetDriverConfig()}},

@@ -103,6 +103,7 @@ func TestSandboxValidate(t *testing.T) {
 		"provider length":          {values{"providers": textSetOf(long(253))}, values{"providers": textSetOf("a", long(254))}, "providers", "253"},
 		"provider empty":           {values{"providers": textSetOf()}, values{"providers": textSetOf("a", "")}, "providers", "empty"},
 		"provider null":            {values{}, values{"providers": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{tftypes.NewValue(tftypes.String, nil)})}, "providers", "null"},
+		"policy size":              {values{"policy": str(policySized(262144))}, values{"policy": str(policySized(262145))}, "policy", "262144"},
 		"restart policy":           {values{"restart_policy": str("on_failure")}, values{"restart_policy": str("sometimes")}, "restart_policy", "on_failure"},
 		"driver config":            {values{"driver_config": str(`{"docker":{}}`)}, values{"driver_config": str(`{"docker": ` + canary)}, "driver_config", "byte 12"},
 		"driver config list":       {values{"driver_config": str(`{}`)}, values{"driver_config": str(`["` + canary + `"]`)}, "driver_config", "object"},
@@ -156,6 +157,18 @@ func TestSandboxValidateTemplate(t *testing.T) {
 	if diags := s.validate(t.Context(), fine); len(diags) > 0 {
 		t.Error(diags)
 	}
+}
+
+// policySized is the text of a policy that has a size, encoded.
+func policySized(size int) string {
+	left := size - 6 // the version, and the head of the filesystem's part
+	var paths []string
+	for len(paths) < 64 {
+		entry := left / (64 - len(paths)) // its head of three bytes included
+		paths = append(paths, fmt.Sprintf("\"/%03d%s\"", len(paths), strings.Repeat("x", entry-7)))
+		left -= entry
+	}
+	return `{"version": 1, "filesystem_policy": {"read_only": [` + strings.Join(paths, ",") + `]}}`
 }
 
 // What is small enough one by one may be too large together.
