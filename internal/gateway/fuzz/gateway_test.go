@@ -61,7 +61,7 @@ func newGateway(tb testing.TB, m *memory) *gateway {
 	tb.Cleanup(func() { manager.Close(context.Background()) })
 	unary, stream := server.Interceptors(log)
 	g := &gateway{memory: m, unary: chained(append(unary, gate.UnaryInterceptor)), stream: append(stream, gate.StreamInterceptor)}
-	s := server.New(server.Config{Store: m, Driver: prompt{}, Lifecycle: manager, Version: "fuzz"})
+	s := server.New(server.Config{Store: m, Driver: prompt{}, Lifecycle: manager, Version: "fuzz", Watches: 1})
 	s.Register(g)
 	s.RegisterConditional(g)
 	slices.SortFunc(g.methods, func(a, b method) int { return cmp.Compare(a.name, b.name) })

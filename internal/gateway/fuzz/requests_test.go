@@ -3,6 +3,7 @@ package fuzz
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
@@ -31,7 +33,7 @@ func populated(tb testing.TB) *memory {
 	}
 	for name, req := range map[string]proto.Message{
 		openshellv1.OpenShell_ImportProviderProfiles_FullMethodName: &openshellv1.ImportProviderProfilesRequest{
-			WorkspaceScope: home, Profiles: []*openshellv1.ProviderProfileImportItem{{Profile: profile}},
+			Profiles: []*openshellv1.ProviderProfileImportItem{{Profile: profile}},
 		},
 		openshellv1.OpenShell_CreateSandbox_FullMethodName: &openshellv1.CreateSandboxRequest{WorkspaceScope: home, Name: sample, Spec: &openshellv1.SandboxSpec{}},
 		openshellv1.OpenShell_CreateSandboxTemplate_FullMethodName: &openshellv1.CreateSandboxTemplateRequest{
@@ -47,11 +49,44 @@ func populated(tb testing.TB) *memory {
 			tb.Fatalf("%s: %v", name, err)
 		}
 	}
-	provider := &datamodelv1.Provider{Metadata: meta, Type: sample, ProfileWorkspace: store.DefaultWorkspace, Credentials: map[string]string{sample: "secret"}}
+	provider := &datamodelv1.Provider{Metadata: meta, Type: sample, Credentials: map[string]string{sample: "secret"}}
 	if _, err := g.call(tb, openshellv1.OpenShell_CreateProvider_FullMethodName, &openshellv1.CreateProviderRequest{WorkspaceScope: home, Provider: provider}); err != nil {
 		tb.Fatal(err)
 	}
+	if _, err := g.call(tb, openshellv1.OpenShell_ExposeService_FullMethodName, &openshellv1.ExposeServiceRequest{
+		WorkspaceScope: home, Sandbox: sample, Name: sample, TargetPort: 80,
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	for id, s := range m.sandboxes {
+		s.Status = proto.CloneOf(s.Status)
+		s.Status.Phase = openshellv1.SandboxPhase_SANDBOX_PHASE_READY
+		m.sandboxes[id] = s
+	}
 	return m
+}
+
+// more are requests besides the samples, by method.
+var more = map[string][]proto.Message{
+	openshellv1.OpenShell_CreateSandbox_FullMethodName: {
+		creation("", &openshellv1.SandboxSpec{}), creation("-new", &openshellv1.SandboxSpec{}), creation(strings.Repeat("n", 64), &openshellv1.SandboxSpec{}),
+		creation("new", &openshellv1.SandboxSpec{Environment: map[string]string{"1A": "b"}}),
+		creation("new", &openshellv1.SandboxSpec{Command: []string{""}}),
+		creation("new", &openshellv1.SandboxSpec{Providers: []string{sample, sample}, LogLevel: "info", Tty: true}),
+		&openshellv1.CreateSandboxRequest{WorkspaceScope: home, Spec: &openshellv1.SandboxSpec{}, Labels: map[string]string{"a/b": "c/d"}},
+		&openshellv1.CreateSandboxRequest{WorkspaceScope: home, Spec: &openshellv1.SandboxSpec{}, Annotations: map[string]string{"a": "b\x00c", "": ""}},
+		&openshellv1.CreateSandboxRequest{WorkspaceScope: home, WorkloadTemplate: sample},
+	},
+	openshellv1.OpenShell_UpdateConfig_FullMethodName: {
+		&openshellv1.UpdateConfigRequest{Sandbox: sample, WorkspaceScope: home, SettingKey: "ocsf_json_enabled", DeleteSetting: true},
+		&openshellv1.UpdateConfigRequest{Sandbox: sample, WorkspaceScope: home, MergeOperations: []*openshellv1.PolicyMergeOperation{
+			{Operation: &openshellv1.PolicyMergeOperation_RemoveRule{RemoveRule: &openshellv1.RemoveNetworkRule{RuleName: sample}}},
+		}},
+	},
+}
+
+func creation(name string, spec *openshellv1.SandboxSpec) *openshellv1.CreateSandboxRequest {
+	return &openshellv1.CreateSandboxRequest{Name: name, WorkspaceScope: home, Spec: spec}
 }
 
 // FuzzRequests has every method answer whatever it is asked, without a failure of its own, and take in nothing that the
@@ -59,20 +94,14 @@ func populated(tb testing.TB) *memory {
 func FuzzRequests(f *testing.F) {
 	full, m := populated(f), newMemory()
 	g := newGateway(f, m)
+	var id string
+	for id = range full.sandboxes {
+	}
 	for i, method := range g.methods {
 		f.Add(uint8(i), []byte(nil))
-		f.Add(uint8(i), wireOf(f, sampleRequest(f, method.name)))
-		if method.name == openshellv1.OpenShell_CreateSandbox_FullMethodName {
-			for _, req := range []*openshellv1.CreateSandboxRequest{
-				{}, {Name: "-new"}, {Name: strings.Repeat("n", 64)}, {Labels: map[string]string{"a/b": "c/d"}}, {Annotations: map[string]string{"a": "b\x00c", "": ""}},
-				{Spec: &openshellv1.SandboxSpec{Environment: map[string]string{"1A": "b"}}}, {Spec: &openshellv1.SandboxSpec{Command: []string{""}}},
-			} {
-				req.WorkspaceScope = home
-				if req.GetSpec() == nil {
-					req.Spec = &openshellv1.SandboxSpec{}
-				}
-				f.Add(uint8(i), wireOf(f, req))
-			}
+		f.Add(uint8(i), wireOf(f, sampleRequest(f, method.name, id)))
+		for _, req := range more[method.name] {
+			f.Add(uint8(i), wireOf(f, req))
 		}
 	}
 	f.Fuzz(func(t *testing.T, number uint8, wire []byte) {
@@ -109,8 +138,14 @@ func FuzzRequests(f *testing.F) {
 // sample is the text in sample requests: a name that all rules of names and keys allow.
 const sample = "web"
 
-// sampleRequest is a request with something in every field.
-func sampleRequest(tb testing.TB, method string) proto.Message {
+// left are fields that a sample request is better off without: what they refer to is not known, or they exclude others.
+var left = []protoreflect.Name{
+	"request_id", "page_token", "label_selector", "resource_version", "expected_resource_version", "workspace", "global", "receipt_id",
+	"resume_after_cursor", "profile_workspace",
+}
+
+// sampleRequest is a request with something in most fields, about the things that there are; id is that of the sandbox.
+func sampleRequest(tb testing.TB, method, id string) proto.Message {
 	tb.Helper()
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
@@ -126,12 +161,12 @@ func sampleRequest(tb testing.TB, method string) proto.Message {
 		tb.Fatal(err)
 	}
 	req := kind.New()
-	fill(req, 6)
+	fill(req, id, 6)
 	return req.Interface()
 }
 
 // fill sets the fields of a message and, so many levels down, of those in it.
-func fill(m protoreflect.Message, depth int) {
+func fill(m protoreflect.Message, id string, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
@@ -142,26 +177,28 @@ func fill(m protoreflect.Message, depth int) {
 				m.Mutable(f).Map().Set(protoreflect.ValueOfString(sample).MapKey(), scalar(f.MapValue()))
 			}
 		case f.IsList() && f.Message() != nil:
-			fill(m.Mutable(f).List().AppendMutable().Message(), depth-1)
+			fill(m.Mutable(f).List().AppendMutable().Message(), id, depth-1)
 		case f.IsList():
 			m.Mutable(f).List().Append(scalar(f))
 		case f.Message() != nil:
-			fill(m.Mutable(f).Message(), depth-1)
-		case f.Name() != "request_id":
+			fill(m.Mutable(f).Message(), id, depth-1)
+		case !slices.Contains(left, f.Name()):
 			m.Set(f, scalar(f))
 		}
 	}
-	if scope, ok := m.Interface().(*datamodelv1.WorkspaceSelector); ok {
-		scope.Selection = home.GetSelection()
+	switch m := m.Interface().(type) {
+	case *datamodelv1.WorkspaceSelector:
+		m.Selection = home.GetSelection()
+	case *conditionalv1.SandboxPrecondition:
+		m.Id = &id
+	case *openshellv1.UpdateConfigRequest: // of what it can change, one
+		m.SettingKey, m.SettingValue, m.DeleteSetting, m.MergeOperations = "", nil, false, nil
 	}
 }
 
 func scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 	switch f.Kind() {
 	case protoreflect.StringKind:
-		if f.FullName() == "openshell.conditional.v1.SandboxPrecondition.id" {
-			return protoreflect.ValueOfString(anID)
-		}
 		return protoreflect.ValueOfString(sample)
 	case protoreflect.BytesKind:
 		return protoreflect.ValueOfBytes([]byte(sample))
