@@ -13,6 +13,7 @@ import (
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
+	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -103,6 +104,11 @@ func FuzzRequests(f *testing.F) {
 		for _, req := range more[method.name] {
 			f.Add(uint8(i), wireOf(f, req))
 		}
+		if method.name == openshellv1.OpenShell_UpdateConfig_FullMethodName {
+			for _, req := range configUpdates() {
+				f.Add(uint8(i), wireOf(f, req))
+			}
+		}
 	}
 	f.Fuzz(func(t *testing.T, number uint8, wire []byte) {
 		m.restore(full)
@@ -133,6 +139,25 @@ func FuzzRequests(f *testing.F) {
 			}
 		}
 	})
+}
+
+// configUpdates are updates of the configuration that are made.
+func configUpdates() []*openshellv1.UpdateConfigRequest {
+	rule := &sandboxv1.NetworkPolicyRule{
+		Endpoints: []*sandboxv1.NetworkEndpoint{{Host: "*.a.example.com", Port: 443, Protocol: "rest", Rules: []*sandboxv1.L7Rule{{Allow: &sandboxv1.L7Allow{Method: "GET", Path: "/v1/**"}}}}},
+		Binaries:  []*sandboxv1.NetworkBinary{{Path: "/usr/bin/curl"}},
+	}
+	policy := &sandboxv1.SandboxPolicy{
+		Version: 1, Filesystem: &sandboxv1.FilesystemPolicy{ReadOnly: []string{"/usr"}}, NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{sample: rule},
+	}
+	add := &openshellv1.PolicyMergeOperation{Operation: &openshellv1.PolicyMergeOperation_AddRule{AddRule: &openshellv1.AddNetworkRule{RuleName: sample, Rule: rule}}}
+	value := &sandboxv1.SettingValue{Value: &sandboxv1.SettingValue_BoolValue{BoolValue: true}}
+	return []*openshellv1.UpdateConfigRequest{
+		{Sandbox: sample, WorkspaceScope: home, Policy: policy, Annotations: map[string]string{sample: sample}},
+		{Sandbox: sample, WorkspaceScope: home, MergeOperations: []*openshellv1.PolicyMergeOperation{add}},
+		{Sandbox: sample, WorkspaceScope: home, SettingKey: "ocsf_json_enabled", SettingValue: value},
+		{Global: true, Policy: policy}, {Global: true, SettingKey: "policy", DeleteSetting: true}, {Global: true, SettingKey: "ocsf_json_enabled", SettingValue: value},
+	}
 }
 
 // sample is the text in sample requests: a name that all rules of names and keys allow.

@@ -260,6 +260,9 @@ func (t transaction) ListObjects(query store.ObjectQuery) ([]store.Object, error
 	rows = slices.DeleteFunc(rows, func(o store.Object) bool {
 		return o.Kind != query.Kind || query.SandboxID != o.SandboxID || query.Workspaces != nil && !slices.Contains(query.Workspaces, o.Workspace)
 	})
+	if query.Reverse {
+		slices.Reverse(rows)
+	}
 	return rows[:min(len(rows), query.Limit)], nil
 }
 
