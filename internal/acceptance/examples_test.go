@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,8 +33,8 @@ func TestExamplesOfTheProvider(t *testing.T) {
 		}
 		writeFile(t, filepath.Join(s.Path, name, "main.tf"), text)
 		main += fmt.Sprintf("module %q {\n  source = \"./%s\"\n", name, name)
-		if strings.Contains(text, `variable "openshell_token"`) {
-			main += "  openshell_token = \"t\"\n"
+		for _, match := range regexp.MustCompile(`(?m)^variable "(\w+)"`).FindAllStringSubmatch(text, -1) {
+			main += "  " + match[1] + " = \"t\"\n"
 		}
 		main += "}\n"
 	}

@@ -122,6 +122,9 @@ func TestConfigureRefuses(t *testing.T) {
 		"empty scope": {config: func(s *server) values {
 			return values{"endpoint": str(secure), "oidc": s.oidc(values{"scopes": textsOf("")})}
 		}, attribute: `oidc.scopes.ElementKeyInt(0)`},
+		"null scope": {config: func(s *server) values {
+			return values{"endpoint": str(secure), "oidc": s.oidc(values{"scopes": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{tftypes.NewValue(tftypes.String, nil)})})}
+		}, attribute: "oidc.scopes", says: "null"},
 		"oidc in plaintext": {config: func(s *server) values {
 			return values{"endpoint": str("http://gateway.example.com"), "oidc": s.oidc(values{"issuer": str(secure), "client_id": str("a"), "client_secret": str(canary)})}
 		}, attribute: "oidc"},

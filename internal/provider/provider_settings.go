@@ -172,7 +172,13 @@ func (s *settings) clientCredentials(ctx context.Context) client.Credentials {
 		Issuer: m.Issuer.ValueString(), ClientID: m.ClientID.ValueString(), Audience: m.Audience.ValueString(),
 		ClientSecret: s.text(m.ClientSecret, "oidc.client_secret", envClientSecret),
 	}
-	s.diags.Append(m.Scopes.ElementsAs(ctx, &c.Scopes, false)...)
+	for _, scope := range m.Scopes.Elements() {
+		if scope.IsNull() {
+			s.report(&client.ConfigError{Attribute: "oidc.scopes", Problem: "one of them is null", Remedy: "leave out scopes that are not asked for"})
+			continue
+		}
+		c.Scopes = append(c.Scopes, scope.(types.String).ValueString()) //nolint:forcetypeassert // the schema says so
+	}
 	if r := s.registered; r != nil {
 		s.fill(&c.Issuer, r.Issuer, "oidc.issuer")
 		s.fill(&c.ClientID, r.ClientID, "oidc.client_id")
