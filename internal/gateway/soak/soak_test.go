@@ -70,11 +70,14 @@ func soak(t *testing.T, databaseURL string, issuer *authtest.Issuer, duration ti
 	defer stop()
 	w := newWorld()
 	prepare(t, connect(t, address, issuer, 0, w))
+	all := make([]*caller, callers)
+	for i := range all {
+		all[i] = connect(t, address, issuer, i, w)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
 	var busy sync.WaitGroup
-	for i := range callers {
-		c := connect(t, address, issuer, i, w)
+	for _, c := range all {
 		busy.Go(func() {
 			defer func() { _ = c.conn.Close() }()
 			for ctx.Err() == nil {
@@ -82,7 +85,7 @@ func soak(t *testing.T, databaseURL string, issuer *authtest.Issuer, duration ti
 			}
 		})
 	}
-	usage := observe(ctx)
+	usage := observe(ctx, duration)
 	busy.Wait()
 	w.tally.report(t, duration)
 	usage.judge(t, duration)
