@@ -35,22 +35,31 @@ func SettingKeys() []string {
 
 // SettingKey checks the key of a setting.
 func SettingKey(key string) string {
-	if !slices.Contains(SettingKeys(), key) {
-		return "must be one of: " + strings.Join(SettingKeys(), ", ")
+	_, problem := settingOf(key)
+	return problem
+}
+
+// SettingValue checks the value for a key.
+func SettingValue(key string, value *sandboxv1.SettingValue) string {
+	known, problem := settingOf(key)
+	if problem != "" {
+		return problem
+	}
+	text, isText := value.GetValue().(*sandboxv1.SettingValue_StringValue)
+	_, isBool := value.GetValue().(*sandboxv1.SettingValue_BoolValue)
+	switch {
+	case known.values == nil && !isBool:
+		return "must be a bool_value for " + key
+	case known.values != nil && (!isText || !slices.Contains(known.values, text.StringValue)):
+		return `must be a string_value for ` + key + `, one of: "` + strings.Join(known.values, `", "`) + `"`
 	}
 	return ""
 }
 
-// SettingValue checks the value for a key that [SettingKey] has found right.
-func SettingValue(key string, value *sandboxv1.SettingValue) string {
-	i := slices.Index(SettingKeys(), key)
-	text, isText := value.GetValue().(*sandboxv1.SettingValue_StringValue)
-	_, isBool := value.GetValue().(*sandboxv1.SettingValue_BoolValue)
-	switch values := settings[i].values; {
-	case values == nil && !isBool:
-		return "must be a bool_value for " + key
-	case values != nil && (!isText || !slices.Contains(values, text.StringValue)):
-		return `must be a string_value for ` + key + `, one of: "` + strings.Join(values, `", "`) + `"`
+func settingOf(key string) (known setting, problem string) {
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return setting{}, "must be one of: " + strings.Join(SettingKeys(), ", ")
 	}
-	return ""
+	return settings[i], ""
 }
