@@ -57,7 +57,7 @@ func (b *boundChange) run(ctx context.Context) (*openshellv1.Sandbox, error) {
 			case impossible:
 				return nil, &FailedError{Ref: b.ref, Observed: b.observed, Goal: b.goal}
 			case act:
-				if sb, err := b.act(ctx); sb != nil || err != nil {
+				if sb, err := b.act(withEnvironment(ctx, sb)); sb != nil || err != nil {
 					return sb, err
 				}
 			case hold:

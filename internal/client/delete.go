@@ -43,7 +43,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletio
 				d.last = nil // only the end of the context, seen by the call
 				err = d.ended(ctx)
 			}
-			return Deletion{}, err
+			return Deletion{}, d.discreet(ctx, err)
 		}
 		if next == done {
 			return d.result, nil
@@ -52,6 +52,21 @@ func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletio
 			return Deletion{}, err
 		}
 	}
+}
+
+// discreet keeps the sandbox's environment out of a refusal that the compute driver may have worded. The sandbox is asked for
+// it: a state need not know all of it.
+func (d *deletion) discreet(ctx context.Context, err error) error {
+	call, ok := errors.AsType[*CallError](err)
+	if !ok || call.Code() != codes.Internal && call.Code() != codes.Unknown {
+		return err
+	}
+	sb, _, unseen := d.c.Observe(ctx, d.ref)
+	if unseen != nil || sb == nil {
+		return err
+	}
+	text := d.c.Scrub(withEnvironment(ctx, sb), status.Convert(call.err).Message())
+	return &CallError{Call: call.Call, Endpoint: call.Endpoint, err: status.Error(call.Code(), text)}
 }
 
 // deletion is the state of one Delete.

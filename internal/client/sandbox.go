@@ -50,9 +50,13 @@ func (c *Client) Observed(ctx context.Context, sb *openshellv1.Sandbox) Observed
 // ConditionMessage is the text of one of a sandbox's conditions, free of secrets. The sandbox's own environment is among
 // them: a refresh need not know what was written once and kept in no state.
 func (c *Client) ConditionMessage(ctx context.Context, sb *openshellv1.Sandbox, condition *openshellv1.SandboxCondition) string {
+	return c.Scrub(withEnvironment(ctx, sb), condition.GetMessage())
+}
+
+// withEnvironment keeps a sandbox's environment out of what a gateway says about it.
+func withEnvironment(ctx context.Context, sb *openshellv1.Sandbox) context.Context {
 	secrets := slices.Collect(maps.Values(sb.GetSpec().GetEnvironment()))
-	secrets = slices.AppendSeq(secrets, maps.Values(sb.GetSpec().GetTemplate().GetEnvironment()))
-	return c.Scrub(WithSecrets(ctx, secrets...), condition.GetMessage())
+	return WithSecrets(ctx, slices.AppendSeq(secrets, maps.Values(sb.GetSpec().GetTemplate().GetEnvironment()))...)
 }
 
 // IsUUID tells whether an id has the shape of those that gateways give.

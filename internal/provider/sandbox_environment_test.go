@@ -2,11 +2,16 @@ package provider
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
@@ -135,5 +140,34 @@ func TestWriteOnlyFailure(t *testing.T) {
 	noCanary(t, s, state)
 	if left, diags := s.destroy(t.Context(), state); left != nil || len(diags) > 0 {
 		t.Errorf("state %v\n%s", left, diags)
+	}
+}
+
+// A refusal of a later call may repeat what no state knows.
+func TestWriteOnlyRefusals(t *testing.T) {
+	g := gatewaytest.Start(t)
+	g.MustProvider(t, "a")
+	s := connected(t, g, nil)
+	state := s.created(secretive(1))
+	g.Intercept(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if strings.Contains(info.FullMethod, "ConditionalSandboxes") {
+			return nil, status.Error(codes.Internal, "the driver failed with SECRET="+canary)
+		}
+		return handle(ctx, req)
+	})
+	attach := secretive(1)
+	attach["providers"] = textSetOf("a")
+	stop := secretive(1)
+	stop["running"] = boolean(false)
+	for name, refused := range map[string]func() (values, diagnostics){
+		"attach": func() (values, diagnostics) { return s.change(t.Context(), state, attach) },
+		"stop":   func() (values, diagnostics) { return s.change(t.Context(), state, stop) },
+		"delete": func() (values, diagnostics) { return s.destroy(t.Context(), state) },
+	} {
+		_, diags := refused()
+		expect(t, "error", diags.errors(), "INTERNAL", "the driver failed with SECRET=(sensitive value)", state.text("id"))
+		if strings.Contains(diags.String(), canary) {
+			t.Errorf("%s: %s", name, diags)
+		}
 	}
 }
