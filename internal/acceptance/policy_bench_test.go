@@ -27,7 +27,7 @@ type policySource struct {
 }
 
 var policySources = []policySource{
-	{"a text each", true, "local.policies[count.index]", "locals {\n  policies = [for s in range(20) : yamlencode({ version = 1, network_policies = RULES })]\n}\n", "s"},
+	{"a file each", true, "file(\"${count.index}.json\")", "", ""},
 	{"a document for all", true, "data.openshell_policy_document.this.json", "data \"openshell_policy_document\" \"this\" {\n  network_policies = RULES\n}\n", "0"},
 	// So many values with types keep Terraform itself busy.
 	{"a document each", false, "data.openshell_policy_document.this[count.index].json", "data \"openshell_policy_document\" \"this\" {\n  count            = 20\n  network_policies = RULES\n}\n", "count.index"},
@@ -42,8 +42,17 @@ const benchRules = `{ for r in range(COUNT) : "rule-${r}" => {
     }]
   } }`
 
+// benchPolicy is a policy of these rules.
+func benchPolicy(sandbox, rules int) string {
+	var all []string
+	for r := range rules {
+		all = append(all, fmt.Sprintf(`"rule-%d": {"binaries": [{"path": "/usr/bin/curl"}], "endpoints": [{"host": "api-%[1]d.s%d.example.com", "port": 443, "protocol": "rest", "enforcement": "enforce", "rules": [{"allow": {"method": "GET", "path": "/v1/**"}}, {"allow": {"method": "POST", "path": "/v1/items"}}]}]}`, r, sandbox))
+	}
+	return `{"version": 1, "network_policies": {` + strings.Join(all, ", ") + `}}`
+}
+
 // planOf applies the configuration of sandboxes and returns how to plan it again, with nothing to change.
-func (s policySource) planOf(b *testing.B, rules int) func() cli.Result {
+func (s policySource) planOf(b *testing.B, rules int) func() float64 {
 	b.Helper()
 	argument, more := s.argument, strings.Replace(s.more, "RULES", strings.NewReplacer("COUNT", fmt.Sprint(rules), "SANDBOX", s.sandbox).Replace(benchRules), 1)
 	if rules == 0 {
@@ -56,21 +65,27 @@ func (s policySource) planOf(b *testing.B, rules int) func() cli.Result {
 	if err := w.Write("main.tf", config); err != nil {
 		b.Fatal(err)
 	}
+	for sandbox := range benchSandboxes {
+		if err := w.Write(fmt.Sprintf("%d.json", sandbox), benchPolicy(sandbox, rules)); err != nil {
+			b.Fatal(err)
+		}
+	}
 	if err := w.Apply(b.Context(), "").Err(); err != nil {
 		b.Fatal(err)
 	}
-	return func() cli.Result {
+	return func() float64 {
+		start := time.Now()
 		r := w.Plan(b.Context(), "")
 		if r.Err() != nil || r.Changed() {
 			b.Fatalf("%v\n%s", r.Err(), r.Stdout)
 		}
-		return r
+		return min(time.Since(start), r.CPU).Seconds()
 	}
 }
 
 // The time of a plan grows with the number of rules no faster than the number itself, and policies of 250 rules add little.
-// What counts is the processor time of the command and the provider, the best of some rounds in which all sizes take their
-// turn: it is more than passes on the clock of a machine that has nothing else to do, and does not depend on what else one does.
+// A plan counts with its time on the clock, or the processor time of the command and the provider where that is less: then
+// the machine had something else to do. The best of some rounds is taken, in which all sizes take their turn.
 func BenchmarkPlanWithPolicies(b *testing.B) {
 	for _, source := range policySources {
 		b.Run(strings.ReplaceAll(source.name, " ", "-"), func(b *testing.B) {
@@ -78,13 +93,13 @@ func BenchmarkPlanWithPolicies(b *testing.B) {
 			if !source.limited {
 				sizes = sizes[:3]
 			}
-			plans, best := map[int]func() cli.Result{}, map[int]float64{}
+			plans, best := map[int]func() float64{}, map[int]float64{}
 			for _, size := range sizes {
 				plans[size] = source.planOf(b, size)
 			}
 			for range benchRounds {
 				for _, size := range sizes {
-					if took := plans[size]().CPU.Seconds(); best[size] == 0 || took < best[size] {
+					if took := plans[size](); best[size] == 0 || took < best[size] {
 						best[size] = took
 					}
 				}

@@ -47,6 +47,7 @@ type fake struct {
 	tokens    []string
 	headers   metadata.MD // of the last call
 	sandboxes map[string]*openshellv1.Sandbox
+	revisions []*openshellv1.SandboxPolicyRevision // of every sandbox's policy
 	workspace string
 	version   string
 	serving   bool
@@ -180,6 +181,17 @@ func (f *fake) DeleteSandbox(_ context.Context, req *openshellv1.DeleteSandboxRe
 	return reply, nil
 }
 
+func (f *fake) GetSandboxPolicyStatus(_ context.Context, req *openshellv1.GetSandboxPolicyStatusRequest) (*openshellv1.GetSandboxPolicyStatusResponse, error) {
+	version := int(req.GetVersion())
+	if version == 0 {
+		version = len(f.revisions)
+	}
+	if _, ok := f.sandboxes[req.GetSandbox()]; !ok || version == 0 || version > len(f.revisions) {
+		return nil, status.Error(codes.NotFound, "no such revision")
+	}
+	return &openshellv1.GetSandboxPolicyStatusResponse{Revision: f.revisions[version-1]}, nil
+}
+
 // guarded is the conditional service over the same sandboxes. It is a type of its own because the methods have the
 // plain ones' names.
 type guarded struct {
@@ -234,6 +246,17 @@ func (g guarded) DetachSandboxProvider(_ context.Context, req *conditionalv1.Con
 		return slices.DeleteFunc(names, func(name string) bool { return name == req.GetRequest().GetProvider() })
 	})
 	return &openshellv1.DetachSandboxProviderResponse{Sandbox: sb, Detached: true}, err
+}
+
+func (g guarded) UpdateSandboxConfig(_ context.Context, req *conditionalv1.ConditionalUpdateSandboxConfigRequest) (*openshellv1.UpdateConfigResponse, error) {
+	if err := g.check(req.GetPrecondition(), req.GetRequest().GetSandbox()); err != nil {
+		return nil, err
+	}
+	version := uint32(len(g.f.revisions)) + 1
+	g.f.revisions = append(g.f.revisions, &openshellv1.SandboxPolicyRevision{
+		Version: version, Policy: req.GetRequest().GetPolicy(), Status: openshellv1.PolicyStatus_POLICY_STATUS_LOADED,
+	})
+	return &openshellv1.UpdateConfigResponse{Version: version}, nil
 }
 
 func (g guarded) providers(p *conditionalv1.SandboxPrecondition, name string, edit func([]string) []string) (*openshellv1.Sandbox, error) {

@@ -2,17 +2,12 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 )
 
 const updateCall = "ConditionalSandboxes/UpdateSandboxConfig"
@@ -44,77 +39,36 @@ func (c *Client) ObservePolicy(ctx context.Context, ref Ref, version uint32) (*o
 }
 
 // SetPolicy replaces the policy of the sandbox with ref's id and returns version and hash of the revision that it is now;
-// the newest one, if that says the same already. The call is bound to the id and sent once: if its answer is lost, the newest revision tells whether it took
-// effect. A gateway that cannot bind it is a NotSupportedError, another sandbox under the name a GoneError.
+// the newest one, if that says the same already. A call whose answer is lost took effect if the newest revision says so.
 func (c *Client) SetPolicy(ctx context.Context, ref Ref, p *sandboxv1.SandboxPolicy) (*openshellv1.SandboxPolicyRevision, error) {
-	w := newWait(ref, "given its new policy")
-	for tries := 1; ; tries++ {
-		reply, err := change(ctx, c, updateCall, 0, c.conditional.UpdateSandboxConfig, &conditionalv1.ConditionalUpdateSandboxConfigRequest{
+	var revision *openshellv1.SandboxPolicyRevision
+	b := &boundChange{wait: newWait(ref, "changed"), c: c}
+	b.decide = func(sb *openshellv1.Sandbox) move {
+		if sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING {
+			return impossible
+		}
+		if b.lost != nil {
+			newest, _, _, err := c.ObservePolicy(ctx, ref, 0)
+			if err == nil && policy.Equal(newest.GetPolicy(), p) {
+				revision = newest
+				return arrived
+			}
+		}
+		return act
+	}
+	b.call = func(ctx context.Context) (*openshellv1.Sandbox, error) {
+		reply, err := change(ctx, c, updateCall, c.requestTimeout, c.conditional.UpdateSandboxConfig, &conditionalv1.ConditionalUpdateSandboxConfigRequest{
 			Precondition: precondition(ref),
 			Request:      &openshellv1.UpdateConfigRequest{Sandbox: ref.Name, Policy: p, WorkspaceScope: scope(ref.Workspace)},
 		})
 		if err == nil && reply.GetVersion() == 0 {
 			return nil, &BrokenReplyError{Call: updateCall, Problem: "success without the version of a revision"}
 		}
-		if err == nil {
-			return &openshellv1.SandboxPolicyRevision{Version: reply.GetVersion(), PolicyHash: reply.GetPolicyHash()}, nil
-		}
-		if _, mismatch := errors.AsType[*apierr.IdentityMismatch](err); mismatch || isNotFound(err) {
-			return nil, c.goneOr(ctx, ref, err)
-		}
-		switch status.Code(err) {
-		case codes.Unimplemented, codes.PermissionDenied:
-			mixed, err := c.unsupported(ctx, err)
-			if !mixed || tries == mixedFleetTries {
-				return nil, err
-			}
-			w.last = err
-		case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-			return c.lostPolicy(ctx, w, p, err)
-		default:
-			return nil, err
-		}
-		if err := w.again(ctx); err != nil {
-			return nil, err
-		}
+		revision = &openshellv1.SandboxPolicyRevision{Version: reply.GetVersion(), PolicyHash: reply.GetPolicyHash()}
+		return b.seen, err // the reply has no sandbox; the precondition named this one
 	}
-}
-
-// goneOr proves that the sandbox is gone, or returns the refusal that made it look so.
-func (c *Client) goneOr(ctx context.Context, ref Ref, refusal error) error {
-	_, gone, err := c.Observe(ctx, ref)
-	switch {
-	case gone != nil:
-		return &GoneError{Ref: ref, Gone: *gone}
-	case err != nil:
-		return err
-	default:
-		return refusal
-	}
-}
-
-// lostPolicy looks whether a policy was set by a call whose answer was lost.
-func (c *Client) lostPolicy(ctx context.Context, w *wait, p *sandboxv1.SandboxPolicy, lost error) (*openshellv1.SandboxPolicyRevision, error) {
-	w.last = lost
-	for {
-		if err := w.again(ctx); err != nil {
-			return nil, err
-		}
-		newest, sb, gone, err := c.ObservePolicy(ctx, w.ref, 0)
-		if gone != nil {
-			return nil, &GoneError{Ref: w.ref, Gone: *gone}
-		}
-		if err := w.judge(ctx, err); err != nil {
-			return nil, err
-		}
-		switch {
-		case sb == nil:
-		case newest != nil && policy.Equal(newest.GetPolicy(), p):
-			return newest, nil
-		default:
-			return nil, lost
-		}
-	}
+	_, err := b.run(ctx)
+	return revision, err
 }
 
 // WaitForPolicy waits until the sandbox has loaded a revision of its policy. A sandbox that does not run loads it when it

@@ -33,8 +33,8 @@ func (d *policyDocumentDataSource) Read(_ context.Context, _ datasource.ReadRequ
 // frameworkServer is all that the framework's server can do.
 type frameworkServer interface {
 	tfprotov6.ProviderServerWithListResource //nolint:staticcheck // is to move into ProviderServer, has not yet
-	tfprotov6.ProviderServerWithActions //nolint:staticcheck // is to move into ProviderServer, has not yet
-	tfprotov6.ProviderServerWithStateStores //nolint:staticcheck // is to move into ProviderServer, has not yet
+	tfprotov6.ProviderServerWithActions      //nolint:staticcheck // is to move into ProviderServer, has not yet
+	tfprotov6.ProviderServerWithStateStores  //nolint:staticcheck // is to move into ProviderServer, has not yet
 }
 
 // policyDocuments is the framework's server, save that it checks and reads policy documents by itself. For every value of
