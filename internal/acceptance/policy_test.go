@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -275,7 +276,7 @@ func TestO1PolicyIsNotForAStranger(t *testing.T) {
 			s, ours := policyStage(t)
 			s.write(policyFile, fixedParts+gitlab)
 			s.must(s.Plan(t.Context(), savedPlan))
-			state := s.raw()
+			state := s.resource()
 			var stranger *openshellv1.Sandbox
 			setUp(s, func() {
 				if stranger == nil {
@@ -285,7 +286,9 @@ func TestO1PolicyIsNotForAStranger(t *testing.T) {
 			r := s.Apply(t.Context(), savedPlan)
 			s.expect(r, 1, cli.Error, ours, stranger.GetMetadata().GetId(), "was not changed", "kept as it was")
 			unchanged(t, s.g, stranger)
-			s.stateIs(state)
+			if after := s.resource(); !reflect.DeepEqual(after, state) {
+				t.Errorf("the state was changed from\n%v\nto\n%v", state, after)
+			}
 		})
 	}
 }
