@@ -172,12 +172,13 @@ func (s *settings) clientCredentials(ctx context.Context) client.Credentials {
 		Issuer: m.Issuer.ValueString(), ClientID: m.ClientID.ValueString(), Audience: m.Audience.ValueString(),
 		ClientSecret: s.text(m.ClientSecret, "oidc.client_secret", envClientSecret),
 	}
-	for _, scope := range m.Scopes.Elements() {
+	var scopes []types.String
+	s.diags.Append(m.Scopes.ElementsAs(ctx, &scopes, false)...)
+	for _, scope := range scopes {
 		if scope.IsNull() {
 			s.report(&client.ConfigError{Attribute: "oidc.scopes", Problem: "one of them is null", Remedy: "leave out scopes that are not asked for"})
-			continue
 		}
-		c.Scopes = append(c.Scopes, scope.(types.String).ValueString()) //nolint:forcetypeassert // the schema says so
+		c.Scopes = append(c.Scopes, scope.ValueString())
 	}
 	if r := s.registered; r != nil {
 		s.fill(&c.Issuer, r.Issuer, "oidc.issuer")
