@@ -11,7 +11,7 @@ import (
 
 // watched has one gateway watch what the others do.
 func watched(t *testing.T, fleet []*replica) {
-	created := fleet[0].create(t, "web", map[string]any{"ready_after": "1s", "delete_after": "2s"})
+	created := fleet[0].create(t, "web", map[string]any{"ready_after": "1s"})
 	stream, err := fleet[1].plain.WatchSandbox(within(t), &openshellv1.WatchSandboxRequest{Sandbox: "web", FollowStatus: true, WorkspaceScope: gatewaytest.Default()})
 	if err != nil {
 		t.Fatal(err)
@@ -37,12 +37,13 @@ func watched(t *testing.T, fleet []*replica) {
 	}
 	until(openshellv1.SandboxPhase_SANDBOX_PHASE_STOPPED)
 	fleet[0].delete(t, "web")
-	until(openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING)
 	for {
-		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
+		event, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
 			return
-		} else if err != nil {
-			t.Fatal(err)
+		case err != nil || meta(event.GetSandbox()).GetId() != meta(created).GetId():
+			t.Fatalf("after the delete: %v, %v", event, err)
 		}
 	}
 }

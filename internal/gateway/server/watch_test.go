@@ -74,6 +74,20 @@ func (w watching) end() error {
 	return err
 }
 
+// wantOverFor is wantOver, after messages about a sandbox that goes.
+func (w watching) wantOverFor(sandboxID string) {
+	w.Helper()
+	for {
+		event, err := w.stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil || id(event.GetSandbox()) != sandboxID || event.GetSandbox().GetStatus().GetPhase() != deleting:
+			w.Fatalf("message %v, %v", event, err)
+		}
+	}
+}
+
 func (w watching) wantOver() {
 	w.Helper()
 	if err := w.end(); !errors.Is(err, io.EOF) {
@@ -84,7 +98,7 @@ func (w watching) wantOver() {
 // A watch shows the sandbox as it is, then every change, and ends when it is gone; it is not about its successor.
 func TestWatch(t *testing.T) {
 	g := gatewaytest.Start(t)
-	web := g.MustCreate(t, "web", gatewaytest.Simulated(map[string]any{"delete_after": "1500ms"}))
+	web := g.MustCreate(t, "web")
 	w := watch(call(t), t, g, nil)
 	if diff := cmp.Diff(web, w.next(), protocmp.Transform()); diff != "" {
 		t.Errorf("at first (-is +shown)\n%s", diff)
@@ -93,15 +107,17 @@ func TestWatch(t *testing.T) {
 	if diff := cmp.Diff(changed, w.next(), protocmp.Transform()); diff != "" {
 		t.Errorf("changed (-is +shown)\n%s", diff)
 	}
+	g.Replace(t, "web")
+	w.wantOverFor(id(web))
+
+	b := g.Replace(t, "web", gatewaytest.Simulated(map[string]any{"delete_after": "1h"}))
+	w = watch(call(t), t, g, nil)
 	if _, err := deletes(nil, false)(call(t), g, ""); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.until(deleting); id(s) != id(web) {
+	if s := w.until(deleting); id(s) != id(b) {
 		t.Errorf("shown %v", s)
 	}
-	g.WaitGone(t, id(web))
-	g.MustCreate(t, "web")
-	w.wantOver()
 }
 
 // Without follow_status there is one message.
