@@ -5,13 +5,16 @@ package acceptance_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	tfjson "github.com/hashicorp/terraform-json"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -170,11 +173,47 @@ func (s *stage) raw() []byte {
 	return raw
 }
 
-// stateIs checks that a command left the state file as it was.
+// stateIs checks that a command left the state as it was. Terraform may still write the file again, with the paths of
+// sensitive attributes in another order, and counts that.
 func (s *stage) stateIs(before []byte) {
 	s.t.Helper()
-	if after := s.raw(); !bytes.Equal(before, after) {
-		s.t.Errorf("the state was changed from\n%s\nto\n%s", before, after)
+	after := s.raw()
+	if bytes.Equal(before, after) {
+		return
+	}
+	if diff := cmp.Diff(s.decoded(before), s.decoded(after)); diff != "" {
+		s.t.Errorf("the state was changed:\n%s", diff)
+	}
+}
+
+// decoded is a state without what Terraform changes by itself.
+func (s *stage) decoded(raw []byte) map[string]any {
+	s.t.Helper()
+	var state map[string]any
+	if err := json.Unmarshal(raw, &state); err != nil {
+		s.t.Fatal(err)
+	}
+	delete(state, "serial")
+	for instance := range instances(state) {
+		paths, _ := instance["sensitive_attributes"].([]any)
+		slices.SortFunc(paths, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	return state
+}
+
+// instances are those of all resources in a decoded state.
+func instances(state map[string]any) iter.Seq[map[string]any] {
+	return func(yield func(map[string]any) bool) {
+		resources, _ := state["resources"].([]any)
+		for _, r := range resources {
+			resource, _ := r.(map[string]any)
+			all, _ := resource["instances"].([]any)
+			for _, i := range all {
+				if instance, _ := i.(map[string]any); !yield(instance) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -143,17 +143,11 @@ func (s *stage) dropIdentity() {
 		s.t.Fatal(err)
 	}
 	dropped := false
-	resources, _ := state["resources"].([]any)
-	for _, r := range resources {
-		resource, _ := r.(map[string]any)
-		instances, _ := resource["instances"].([]any)
-		for _, i := range instances {
-			instance, _ := i.(map[string]any)
-			_, had := instance["identity"]
-			dropped = dropped || had
-			delete(instance, "identity")
-			delete(instance, "identity_schema_version")
-		}
+	for instance := range instances(state) {
+		_, had := instance["identity"]
+		dropped = dropped || had
+		delete(instance, "identity")
+		delete(instance, "identity_schema_version")
 	}
 	if dropped != s.c.SupportsIdentity() {
 		s.t.Errorf("the state had an identity: %v", dropped)
