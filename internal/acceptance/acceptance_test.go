@@ -3,22 +3,14 @@
 package acceptance_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	tfjson "github.com/hashicorp/terraform-json"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
@@ -118,103 +110,6 @@ func (s *stage) up() string {
 		s.t.Fatal("no sandbox in the state")
 	}
 	return id
-}
-
-// resource is the sandbox in the state; nil when there is none.
-func (s *stage) resource() *tfjson.StateResource {
-	s.t.Helper()
-	return s.at(web)
-}
-
-// at is the resource with an address in the state; nil when there is none.
-func (s *stage) at(address string) *tfjson.StateResource {
-	s.t.Helper()
-	state, err := s.State(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if state.Values == nil {
-		return nil
-	}
-	i := slices.IndexFunc(state.Values.RootModule.Resources, func(r *tfjson.StateResource) bool { return r.Address == address })
-	if i < 0 {
-		return nil
-	}
-	return state.Values.RootModule.Resources[i]
-}
-
-// id is the sandbox's id in the state; empty when there is none.
-func (s *stage) id() string {
-	s.t.Helper()
-	r := s.resource()
-	if r == nil {
-		return ""
-	}
-	id, _ := r.AttributeValues["id"].(string)
-	return id
-}
-
-// attribute is what the state has of a resource; nil when it has none.
-func (s *stage) attribute(address, name string) any {
-	s.t.Helper()
-	if r := s.at(address); r != nil {
-		return r.AttributeValues[name]
-	}
-	return nil
-}
-
-// raw is the state file.
-func (s *stage) raw() []byte {
-	s.t.Helper()
-	raw, err := s.RawState()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return raw
-}
-
-// stateIs checks that a command left the state as it was. Terraform may still write the file again, with the paths of
-// sensitive attributes in another order, and counts that.
-func (s *stage) stateIs(before []byte) {
-	s.t.Helper()
-	after := s.raw()
-	if bytes.Equal(before, after) {
-		return
-	}
-	if diff := cmp.Diff(s.decoded(before), s.decoded(after)); diff != "" {
-		s.t.Errorf("the state was changed:\n%s", diff)
-	}
-}
-
-// decoded is a state without what Terraform changes by itself.
-func (s *stage) decoded(raw []byte) map[string]any {
-	s.t.Helper()
-	var state map[string]any
-	if err := json.Unmarshal(raw, &state); err != nil {
-		s.t.Fatal(err)
-	}
-	delete(state, "serial")
-	for instance := range instances(state) {
-		paths, _ := instance["sensitive_attributes"].([]any)
-		slices.SortFunc(paths, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	}
-	return state
-}
-
-// instances are those of all resources in a decoded state.
-func instances(state map[string]any) iter.Seq[map[string]any] {
-	return func(yield func(map[string]any) bool) {
-		resources, _ := state["resources"].([]any)
-		for _, r := range resources {
-			resource, _ := r.(map[string]any)
-			all, _ := resource["instances"].([]any)
-			for _, i := range all {
-				if instance, _ := i.(map[string]any); !yield(instance) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // empty checks that a plan has nothing to do and nothing to say.
@@ -317,39 +212,4 @@ func sandboxes(t *testing.T, g *gatewaytest.Gateway) []*openshellv1.Sandbox {
 		t.Fatal(err)
 	}
 	return reply.GetSandboxes()
-}
-
-// before makes something happen in front of every call of a method, by the end of its name. An error replaces the call.
-func before(method string, happens func() error) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if strings.HasSuffix(info.FullMethod, method) {
-			if err := happens(); err != nil {
-				return nil, err
-			}
-		}
-		return handle(ctx, req)
-	}
-}
-
-// refuse makes methods fail, by the end of their names.
-func refuse(code codes.Code, methods ...string) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if slices.ContainsFunc(methods, func(m string) bool { return strings.HasSuffix(info.FullMethod, m) }) {
-			return nil, status.Error(code, "refused in a test")
-		}
-		return handle(ctx, req)
-	}
-}
-
-// shown changes what GetSandbox answers.
-func shown(edit func(*openshellv1.Sandbox)) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		reply, err := handle(ctx, req)
-		if r, ok := reply.(*openshellv1.SandboxResponse); ok && err == nil && strings.HasSuffix(info.FullMethod, "/GetSandbox") {
-			r = proto.CloneOf(r)
-			edit(r.GetSandbox())
-			return r, nil
-		}
-		return reply, err
-	}
 }

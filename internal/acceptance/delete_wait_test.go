@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
@@ -122,19 +120,6 @@ func TestT11LostReplyOfADelete(t *testing.T) {
 			})
 		}
 	})
-}
-
-// lose drops the first answer of a method, after it took effect and something else happened.
-func lose(method string, happens func()) grpc.UnaryServerInterceptor {
-	var lost atomic.Bool
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		reply, err := handle(ctx, req)
-		if err != nil || !strings.HasSuffix(info.FullMethod, method) || !lost.CompareAndSwap(false, true) {
-			return reply, err
-		}
-		happens()
-		return nil, status.Error(codes.Unavailable, "lost in a test")
-	}
 }
 
 // The compute driver gives the delete up, and the gateway puts the sandbox back: the destroy says so after one more try

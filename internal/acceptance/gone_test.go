@@ -174,13 +174,6 @@ func TestT8O9MembershipRevoked(t *testing.T) {
 	s.gone(ours)
 }
 
-// both applies two interceptors to different methods.
-func both(one, other grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		return one(ctx, req, info, func(ctx context.Context, req any) (any, error) { return other(ctx, req, info, handle) })
-	}
-}
-
 // A caller whose scopes do not let it read the workspace can still destroy: that it may list the sandboxes stands in for
 // the workspace's id, with a warning.
 func TestT8WithoutTheScopeForTheWorkspace(t *testing.T) {

@@ -2,7 +2,6 @@ package acceptance_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -133,28 +132,4 @@ func TestT1RefreshNeverAdopts(t *testing.T) {
 			})
 		})
 	}
-}
-
-// dropIdentity makes the state one that was written by a command line that knows no identity.
-func (s *stage) dropIdentity() {
-	s.t.Helper()
-	var state map[string]any
-	if err := json.Unmarshal(s.raw(), &state); err != nil {
-		s.t.Fatal(err)
-	}
-	dropped := false
-	for instance := range instances(state) {
-		_, had := instance["identity"]
-		dropped = dropped || had
-		delete(instance, "identity")
-		delete(instance, "identity_schema_version")
-	}
-	if dropped != s.c.SupportsIdentity() {
-		s.t.Errorf("the state had an identity: %v", dropped)
-	}
-	out, err := json.Marshal(state)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.write("terraform.tfstate", string(out))
 }
