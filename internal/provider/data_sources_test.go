@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
@@ -24,6 +25,9 @@ func TestSandboxDataSource(t *testing.T) {
 		r.Labels = map[string]string{"team": "a", "openshell-iac/managed-by": "terraform"}
 		r.Spec.Environment = map[string]string{"SECRET": "environment-canary"}
 		r.Spec.Command = []string{"sleep", "1"}
+		r.Spec.Policy = &sandboxv1.SandboxPolicy{Version: 1, NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{"web": {
+			Name: "web", Endpoints: []*sandboxv1.NetworkEndpoint{{Host: "example.com", Port: 443}}, Binaries: []*sandboxv1.NetworkBinary{{Path: "/usr/bin/curl"}},
+		}}}
 		r.Spec.Template = &openshellv1.SandboxTemplate{RuntimeClassName: "gvisor", UserNamespaces: proto.Bool(true), Resources: &structpb.Struct{
 			Fields: map[string]*structpb.Value{"limits": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"cpu": structpb.NewStringValue("2")}})},
 		}}
@@ -44,6 +48,7 @@ func TestSandboxDataSource(t *testing.T) {
 			is("restart_policy", text("never")), is("image", knownvalue.NotNull()), is("created_time", knownvalue.NotNull()), is("exit_code", knownvalue.Null()),
 			is("resources", knownvalue.ObjectExact(map[string]knownvalue.Check{"cpu": text("2"), "memory": knownvalue.Null()})),
 			is("gpu", knownvalue.ObjectExact(map[string]knownvalue.Check{"count": knownvalue.Null()})), is("workload_template", knownvalue.Null()),
+			is("policy", knownvalue.StringRegexp(regexp.MustCompile(`(?s)network_policies:.*host: "?example\.com`))), is("providers", knownvalue.SetSizeExact(0)),
 			is("runtime_class_name", text("gvisor")), is("user_namespaces", knownvalue.Bool(true)),
 			is("resource_version", knownvalue.NotNull()), is("conditions", knownvalue.NotNull()),
 		}},

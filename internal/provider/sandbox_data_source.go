@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,8 +10,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"google.golang.org/grpc/codes"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
 )
 
@@ -42,6 +45,7 @@ type sandboxDataModel struct {
 	LogLevel         types.String     `tfsdk:"log_level"`
 	DriverConfig     types.String     `tfsdk:"driver_config"`
 	RestartPolicy    types.String     `tfsdk:"restart_policy"`
+	Policy           types.String     `tfsdk:"policy"`
 	Providers        types.Set        `tfsdk:"providers"`
 	Resources        types.Object     `tfsdk:"resources"`
 	GPU              types.Object     `tfsdk:"gpu"`
@@ -87,6 +91,7 @@ func (d *sandboxDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"log_level":      text("Log level inside the sandbox. Null if none was set."),
 			"driver_config":  text("Settings for the gateway's compute driver, as the text of a JSON object. Null if there are none."),
 			"restart_policy": text("When the main process is started again after it ended: `never`, `on_failure` or `always`."),
+			"policy":         text("Newest policy that was written to the sandbox, as YAML. Null if there is none, or if the caller may not read it."),
 			"providers":      schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the attached credential providers."},
 			"resources": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "Limits of what the sandbox may use. Null if there are none.",
@@ -149,10 +154,38 @@ func (d *sandboxDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		failure(notRead, ref, "", "", err).asError(&resp.Diagnostics)
 		return
 	}
+	ref.ID = client.IDOf(sb)
+	if m.Policy, err = newestPolicy(ctx, c, ref); err != nil {
+		failure(notRead, ref, "", "", err).asError(&resp.Diagnostics)
+		return
+	}
 	if workspace, err := c.Workspace(ctx, ref.Workspace); err == nil {
 		m.WorkspaceID = textOrNull(workspace.GetMetadata().GetId())
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+}
+
+// newestPolicy is the newest policy of a sandbox, or that of its creation.
+func newestPolicy(ctx context.Context, c *client.Client, ref client.Ref) (types.String, error) {
+	newest, sb, gone, err := c.ObservePolicy(ctx, ref, 0)
+	if call, ok := errors.AsType[*client.CallError](err); ok && call.Code() == codes.PermissionDenied {
+		return types.StringNull(), nil
+	}
+	if gone != nil {
+		err = &client.GoneError{Ref: ref, Gone: *gone}
+	}
+	if err != nil {
+		return types.StringNull(), err
+	}
+	p := sb.GetSpec().GetPolicy()
+	if newest != nil {
+		p = newest.GetPolicy()
+	}
+	if p == nil {
+		return types.StringNull(), nil
+	}
+	text, err := policy.Format(p)
+	return types.StringValue(text), err
 }
 
 // fill takes over everything that is shown.
