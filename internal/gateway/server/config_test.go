@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -425,4 +427,41 @@ func TestListSandboxPolicies(t *testing.T) {
 	wantPlain(t, err, codes.NotFound, "sandbox not found")
 	_, err = g.OpenShell().GetSandboxPolicyStatus(call(t), &openshellv1.GetSandboxPolicyStatusRequest{Sandbox: "web", Version: n + 1, WorkspaceScope: gatewaytest.Default()})
 	wantPlain(t, err, codes.NotFound, "no policy revision found for this sandbox")
+}
+
+// What is in a workspace that is being deleted can be changed until it is gone itself.
+func TestUpdateConfigInATerminatingWorkspace(t *testing.T) {
+	g := gatewaytest.Start(t)
+	mustCreateTeam(t, g)
+	_, err := g.OpenShell().CreateSandbox(call(t), &openshellv1.CreateSandboxRequest{Name: "web", WorkspaceScope: workspace("team"), Spec: &openshellv1.SandboxSpec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range []*openshellv1.UpdateConfigRequest{{Policy: reaching("a.example.com")}, setting("ocsf_json_enabled", truth(true))} {
+		_, err = deleteWorkspace(t, g, "team", false)
+		wantPlain(t, err, codes.FailedPrecondition, "not empty")
+		req.Sandbox, req.WorkspaceScope = "web", workspace("team")
+		_, err = g.OpenShell().UpdateConfig(call(t), req)
+		wantStatus(t, err, codes.OK, "")
+	}
+	_, err = deleteWorkspace(t, g, "team", false)
+	wantPlain(t, err, codes.FailedPrecondition, "sandbox, sandbox policy, sandbox settings")
+}
+
+// However much is wrong with a policy, a client that takes 8 KiB of metadata is told.
+func TestPolicyProblemsAreShort(t *testing.T) {
+	g := gatewaytest.Start(t)
+	g.MustCreate(t, "web", withPolicy(reaching()))
+	wrong := reaching()
+	for i := range 100 {
+		wrong.Filesystem.ReadOnly = append(wrong.Filesystem.GetReadOnly(), strings.Repeat("é", 200)+fmt.Sprint(i))
+	}
+	conn, err := grpc.NewClient(g.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithMaxHeaderListSize(8<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = openshellv1.NewOpenShellClient(conn).UpdateConfig(call(t), &openshellv1.UpdateConfigRequest{Sandbox: "web", WorkspaceScope: gatewaytest.Default(), Policy: wrong})
+	wantField(t, err, "policy")
+	wantStatus(t, err, codes.InvalidArgument, "must start with /")
 }

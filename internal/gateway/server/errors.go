@@ -69,6 +69,19 @@ func knownStatus(err error) error {
 	return nil
 }
 
+// maxProblem bounds what is said about a policy: clients take 8 KiB of metadata, where a status stands three times, once with
+// three bytes for one.
+const maxProblem = 1024
+
+// problemIn is what is wrong with a policy, the first of it if that is long.
+func problemIn(err error) string {
+	text := err.Error()
+	if len(text) > maxProblem {
+		text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
+	}
+	return text
+}
+
 // mergeStatus is the answer to a refused merge.
 func mergeStatus(err error) error {
 	var refused *policy.MergeError
@@ -77,11 +90,11 @@ func mergeStatus(err error) error {
 	}
 	switch refused.Code {
 	case policy.MergeConflict:
-		return status.Error(codes.FailedPrecondition, refused.Message)
+		return status.Error(codes.FailedPrecondition, problemIn(refused))
 	case policy.MergeNotFound:
-		return status.Error(codes.NotFound, refused.Message)
+		return status.Error(codes.NotFound, problemIn(refused))
 	default:
-		field, problem, _ := strings.Cut(refused.Message, ": ")
+		field, problem, _ := strings.Cut(problemIn(refused), ": ")
 		return &apierr.InvalidArgument{Field: field, Problem: problem}
 	}
 }
