@@ -167,6 +167,25 @@ func TestDeleteWorkspace(t *testing.T) {
 	}
 }
 
+// A workload template keeps its workspace from being deleted, and can be deleted meanwhile.
+func TestWorkspaceThatHoldsATemplate(t *testing.T) {
+	g := gatewaytest.Start(t)
+	mustCreateTeam(t, g)
+	req := templateRequest("small", nil)
+	req.WorkspaceScope = workspace("team")
+	if _, err := g.OpenShell().CreateSandboxTemplate(call(t), req); err != nil {
+		t.Fatal(err)
+	}
+	_, err := deleteWorkspace(t, g, "team", false)
+	wantPlain(t, err, codes.FailedPrecondition, "It still holds: sandbox template.")
+	if _, err := g.OpenShell().DeleteSandboxTemplate(call(t), &openshellv1.DeleteSandboxTemplateRequest{Name: "small", WorkspaceScope: workspace("team")}); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := deleteWorkspace(t, g, "team", false); err != nil || outcome != finished {
+		t.Errorf("%v, %v", outcome, err)
+	}
+}
+
 // A workspace that holds something is marked, for good, and takes nothing new: neither creates nor attaches.
 func TestTerminatingWorkspace(t *testing.T) {
 	g := gatewaytest.Start(t)
