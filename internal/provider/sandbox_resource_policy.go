@@ -139,8 +139,8 @@ func (m *sandboxModel) followPolicy(ctx context.Context, newest *openshellv1.San
 	if changed := drifted(m.Policy.policy(), newest.GetPolicy()); changed != nil {
 		text, err := policy.Format(changed)
 		if err != nil {
-			report{title: "The sandbox's policy cannot be shown", what: sentence(err), ref: m.ref(), state: stateKept,
-				todo: "the gateway has a policy that this version of the provider does not know all of: upgrade the provider, or write the policy anew with OpenShell's command line."}.asError(diags)
+			report{title: "The sandbox has a policy that this provider does not know all of", what: sentence(err), ref: m.ref(), state: stateKept,
+				todo: "upgrade the provider to see the change; or have whoever wrote the policy write it anew.", at: path.Root("policy")}.asWarning(diags)
 			return
 		}
 		m.Policy = newPolicy(text)
