@@ -13,6 +13,7 @@ var everything = []string{
 	`image = "example.com/agent:1"`, `command = ["sleep", "infinity"]`, `tty = false`, `environment = { A = "b" }`, `labels = { team = "a" }`,
 	`annotations = { note = "x" }`, `log_level = "debug"`, `restart_policy = "on_failure"`, `running = true`, `wait_for = "ready"`,
 	`driver_config = jsonencode({ simulated = { ready_after = "10ms" } })`, `timeouts = { delete = "1m" }`,
+	`policy = yamlencode({ version = 1, network_policies = { git = { endpoints = [{ host = "example.com", port = 443 }], binaries = [{ path = "/usr/bin/git" }] } } })`,
 }
 
 // After every apply the next plan is empty, whatever the gateway and others have written to the sandbox meanwhile.
