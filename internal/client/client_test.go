@@ -256,7 +256,11 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			limit := 30 * time.Second
+			if tc.remedy == refused { // looks like trouble, and is tried again until then
+				limit = 2 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			_, err = c.Workspace(ctx, "default")
 			switch tc.remedy {
