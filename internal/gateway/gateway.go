@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"sync/atomic"
 
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
@@ -70,7 +69,8 @@ type Gateway struct {
 	store     store.Store
 	limits    Limits
 	log       *slog.Logger
-	draining  atomic.Bool
+	draining  context.Context // ends when the gateway begins to shut down
+	drain     context.CancelFunc
 }
 
 // New makes a gateway and takes up the work that is due in its store. It must be shut down. ctx bounds what is asked of
@@ -91,14 +91,17 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	g := &Gateway{
-		grpc:      grpc.NewServer(options(cfg, gate, observed)...),
+		grpc:      grpc.NewServer(options(draining, cfg, gate, observed)...),
 		health:    health.NewServer(),
 		lifecycle: lifecycle.New(cfg.Store, cfg.Driver, cfg.Logger),
 		telemetry: observed,
 		store:     cfg.Store,
 		limits:    cfg.Limits,
 		log:       cfg.Logger,
+		draining:  draining,
+		drain:     drain,
 	}
 	g.register(cfg)
 	observed.Know(g.grpc.GetServiceInfo())
@@ -137,7 +140,7 @@ func (g *Gateway) register(cfg Config) {
 	}
 }
 
-func options(cfg Config, gate *auth.Gate, observed *telemetry.Telemetry) []grpc.ServerOption {
+func options(draining context.Context, cfg Config, gate *auth.Gate, observed *telemetry.Telemetry) []grpc.ServerOption {
 	var unary []grpc.UnaryServerInterceptor
 	stream := []grpc.StreamServerInterceptor{telemetry.StreamRequestID}
 	if cfg.UnaryInterceptor != nil {
@@ -147,7 +150,7 @@ func options(cfg Config, gate *auth.Gate, observed *telemetry.Telemetry) []grpc.
 		stream = append(stream, cfg.StreamInterceptor)
 	}
 	statusUnary, statusStream := server.Interceptors(cfg.Logger)
-	unary, stream = append(unary, cfg.Limits.boundUnary), append(stream, cfg.Limits.boundStream)
+	unary, stream = append(unary, cfg.Limits.boundUnary), append(stream, cfg.Limits.boundStream(draining))
 	unary, stream = append(unary, statusUnary...), append(stream, statusStream...)
 	unary, stream = append(unary, gate.UnaryInterceptor, server.ObservePreconditions), append(stream, gate.StreamInterceptor)
 	opts := append(cfg.Limits.options(),
@@ -173,12 +176,11 @@ func (g *Gateway) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Shutdown says that it is not ready any more, takes no more calls, ends the watches, and waits for the other calls
+// Shutdown says that it is not ready any more, takes no more calls, ends the streams, and waits for the other calls
 // under way and for the work they left behind. When ctx ends it breaks them off: the work is in the store, and goes on with the next gateway there.
 func (g *Gateway) Shutdown(ctx context.Context) {
-	g.draining.Store(true)
-	g.health.Shutdown()
-	g.server.Drain()
+	g.health.Shutdown() // first, so that who watches the health is told
+	g.drain()
 	defer context.AfterFunc(ctx, g.grpc.Stop)()
 	g.grpc.GracefulStop()
 	g.lifecycle.Close(ctx)

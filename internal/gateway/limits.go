@@ -74,7 +74,7 @@ func (l Limits) options() []grpc.ServerOption {
 	}
 }
 
-// boundUnary and boundStream give every call its deadline; an earlier one of its own stays.
+// boundUnary gives every call its deadline; an earlier one of its own stays.
 func (l Limits) boundUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	bounded, cancel := context.WithTimeout(ctx, l.CallTime)
 	defer cancel()
@@ -82,10 +82,22 @@ func (l Limits) boundUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo
 	return reply, l.explain(ctx, bounded, err)
 }
 
-func (l Limits) boundStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	bounded, cancel := context.WithTimeout(stream.Context(), l.CallTime)
-	defer cancel()
-	return l.explain(stream.Context(), bounded, handler(srv, boundedStream{stream, bounded}))
+// errStreamDraining ends a stream when the gateway shuts down.
+var errStreamDraining = status.Error(codes.Unavailable, "the gateway is shutting down; call again")
+
+// boundStream is the same for streams, and ends them when the gateway drains: clients keep those of health, reflection and
+// watches open for as long as they can.
+func (l Limits) boundStream(draining context.Context) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		bounded, cancel := context.WithTimeout(stream.Context(), l.CallTime)
+		defer cancel()
+		defer context.AfterFunc(draining, cancel)()
+		err := handler(srv, boundedStream{stream, bounded})
+		if status.Code(err) == codes.Canceled && draining.Err() != nil && stream.Context().Err() == nil {
+			return errStreamDraining
+		}
+		return l.explain(stream.Context(), bounded, err)
+	}
 }
 
 // explain tells the caller that it was the gateway who set the deadline.
@@ -104,3 +116,16 @@ type boundedStream struct {
 
 // Context implements [grpc.ServerStream].
 func (s boundedStream) Context() context.Context { return s.ctx }
+
+// RecvMsg implements [grpc.ServerStream]. gRPC's own waits until the client sends something or goes. When the bounds are
+// reached the handler returns, whereupon gRPC ends what still waits here.
+func (s boundedStream) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- s.ServerStream.RecvMsg(m) }()
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}

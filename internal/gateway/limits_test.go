@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway"
@@ -198,8 +199,13 @@ func TestCallsEndAtTheCeiling(t *testing.T) {
 	for err == nil {
 		_, err = watch.Recv()
 	}
+	wantCode(t, err, codes.DeadlineExceeded)
+	idle, err := reflectionv1.NewServerReflectionClient(r.conn).ServerReflectionInfo(unbounded(t))
+	if err == nil {
+		_, err = idle.Recv()
+	}
 	if wantCode(t, err, codes.DeadlineExceeded); time.Since(began) > gatewaytest.Timeout/3 {
-		t.Errorf("a stream ended after %v", time.Since(began))
+		t.Errorf("the streams ended after %v", time.Since(began))
 	}
 }
 

@@ -27,7 +27,7 @@ var (
 
 // ready says why the gateway should get no calls, if so.
 func (g *Gateway) ready(ctx context.Context) error {
-	if g.draining.Load() {
+	if g.draining.Err() != nil {
 		return errDraining
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)

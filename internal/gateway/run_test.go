@@ -16,7 +16,9 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
@@ -219,7 +221,7 @@ func (h *held) Create(ctx context.Context, i driver.Instance) error {
 	}
 }
 
-// Shutdown lets calls under way end, and takes no more.
+// Shutdown lets calls under way end, and takes no more. Streams, which clients would keep up, end at once.
 func TestShutdownDrains(t *testing.T) {
 	h := newHeld()
 	r := run(t, gateway.Config{Store: open(t), Driver: h})
@@ -236,17 +238,28 @@ func TestShutdownDrains(t *testing.T) {
 	if reply, err := watch.Recv(); err != nil || reply.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 		t.Fatal(reply, err)
 	}
-	ctx, cancel := context.WithCancel(call(t))
+	idle, err := reflectionv1.NewServerReflectionClient(r.conn).ServerReflectionInfo(call(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := idle.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idle.Recv(); err != nil {
+		t.Fatal(err)
+	}
 	down := make(chan struct{})
-	go func() { r.Shutdown(ctx); close(down) }()
+	go func() { r.Shutdown(call(t)); close(down) }()
 	if reply, err := watch.Recv(); err != nil || reply.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("health while draining: %v, %v", reply, err)
+	}
+	for _, stream := range []grpc.ClientStream{watch, idle} {
+		wantCode(t, stream.RecvMsg(&emptypb.Empty{}), codes.Unavailable)
 	}
 	close(h.goOn)
 	if err := <-answered; err != nil {
 		t.Errorf("the call under way: %v", err)
 	}
-	cancel() // the watch would keep it up
 	<-down
 	if err := <-r.served; err != nil {
 		t.Error(err)

@@ -4,7 +4,6 @@ package server
 
 import (
 	"net/netip"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -37,14 +36,12 @@ type Config struct {
 type Server struct {
 	openshellv1.UnimplementedOpenShellServer
 	Config
-	address  netip.AddrPort // where clients reach it
-	watches  atomic.Int64   // under way
-	draining chan struct{}  // closed when watches are to end
-	drain    sync.Once
+	address netip.AddrPort // where clients reach it
+	watches atomic.Int64   // under way
 }
 
 // New makes a server.
-func New(cfg Config) *Server { return &Server{Config: cfg, draining: make(chan struct{})} }
+func New(cfg Config) *Server { return &Server{Config: cfg} }
 
 // Register puts the OpenShell service on a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { openshellv1.RegisterOpenShellServer(r, s) }

@@ -20,9 +20,6 @@ import (
 // there may have changed it.
 const watchEvery = 500 * time.Millisecond
 
-// errDraining ends a watch when the gateway shuts down.
-var errDraining = status.Error(codes.Unavailable, "the gateway is shutting down; watch again")
-
 // WatchSandbox sends a sandbox as it is, and again when it has changed, until it is gone. What changed in between two looks
 // is one change. There are no logs or events of a simulated sandbox.
 func (s *Server) WatchSandbox(req *openshellv1.WatchSandboxRequest, stream grpc.ServerStreamingServer[openshellv1.SandboxStreamEvent]) error {
@@ -70,8 +67,6 @@ func (s *Server) awaitChange(ctx context.Context, seen store.Sandbox, interested
 	for {
 		select {
 		case <-ticker.C:
-		case <-s.draining:
-			return store.Sandbox{}, errDraining
 		case <-ctx.Done():
 			return store.Sandbox{}, ctx.Err()
 		}
@@ -108,6 +103,3 @@ func checkWatch(req *openshellv1.WatchSandboxRequest) error {
 		return &apierr.InvalidArgument{Field: "resume_after_cursor", Problem: "is no cursor"}
 	}
 }
-
-// Drain ends the watches, and those that come later after their first message.
-func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
