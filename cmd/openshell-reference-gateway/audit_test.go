@@ -3,7 +3,10 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,6 +50,15 @@ func TestAuditCommand(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "typo.db")
+	for _, path := range []string{missing, ":memory:"} {
+		if said := refused(t, exitFailed, "audit", "--db-url", "sqlite:"+path); !strings.Contains(said, "there is no database") {
+			t.Errorf("%s: it says %q", path, said)
+		}
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a database was made: %v", err)
 	}
 	for _, tc := range []struct {
 		args []string

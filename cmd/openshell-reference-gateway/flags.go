@@ -22,14 +22,14 @@ import (
 
 // flags have upstream's names, and so have the variables.
 type flags struct {
-	Config      string     `help:"Configuration file (TOML); its keys are the names of the flags." env:"OPENSHELL_GATEWAY_CONFIG" placeholder:"FILE"`
-	BindAddress string     `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1" placeholder:"IP"`
-	Port        uint16     `help:"Port to listen on; 0 takes any that is free." env:"OPENSHELL_SERVER_PORT" default:"17670"`
-	ServerSANs  []string   `name:"server-san" help:"Names of the gateway. The first wildcard among them, such as *.apps.example.com, gives the domain of the URLs of services." env:"OPENSHELL_SERVER_SAN" placeholder:"NAME"`
-	HealthPort  uint16     `help:"Port of /healthz and /readyz, over HTTP; 0 serves neither." env:"OPENSHELL_HEALTH_PORT" default:"0"`
-	MetricsPort uint16     `help:"Port of /metrics for Prometheus, over HTTP; 0 does not serve it." env:"OPENSHELL_METRICS_PORT" default:"0"`
-	LogLevel    slog.Level `help:"Least level of log lines: debug, info, warn or error." env:"OPENSHELL_LOG_LEVEL" default:"info"`
-	DBURL       string     `name:"db-url" help:"Database: sqlite:PATH, sqlite::memory: for one that ends with the process, or postgres://… for several gateways." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
+	Config      string   `help:"Configuration file (TOML); its keys are the names of the flags." env:"OPENSHELL_GATEWAY_CONFIG" placeholder:"FILE"`
+	BindAddress string   `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1" placeholder:"IP"`
+	Port        uint16   `help:"Port to listen on; 0 takes any that is free." env:"OPENSHELL_SERVER_PORT" default:"17670"`
+	ServerSANs  []string `name:"server-san" help:"Names of the gateway. The first wildcard among them, such as *.apps.example.com, gives the domain of the URLs of services." env:"OPENSHELL_SERVER_SAN" placeholder:"NAME"`
+	HealthPort  uint16   `help:"Port of /healthz and /readyz, over HTTP; 0 serves neither." env:"OPENSHELL_HEALTH_PORT" default:"0"`
+	MetricsPort uint16   `help:"Port of /metrics for Prometheus, over HTTP; 0 does not serve it." env:"OPENSHELL_METRICS_PORT" default:"0"`
+	LogLevel    logLevel `help:"Least level of log lines: debug, info, warn or error." env:"OPENSHELL_LOG_LEVEL" default:"info"`
+	DBURL       string   `name:"db-url" help:"Database: sqlite:PATH, sqlite::memory: for one that ends with the process, or postgres://… for several gateways." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
 
 	TLSCert         string `name:"tls-cert" help:"Certificate of the gateway with its chain (PEM)." env:"OPENSHELL_TLS_CERT" placeholder:"FILE" group:"Access"`
 	TLSKey          string `name:"tls-key" help:"Its key (PEM)." env:"OPENSHELL_TLS_KEY" placeholder:"FILE" group:"Access"`
@@ -51,6 +51,17 @@ type flags struct {
 	WithoutConditional  bool `help:"Behave like a stock gateway: no conditional calls, health service or reflection." group:"Conditional calls"`
 
 	Version kong.VersionFlag `help:"Print the version."`
+}
+
+// logLevel is a level whose error says which ones there are.
+type logLevel struct{ slog.Level }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if err := l.Level.UnmarshalText(text); err != nil {
+		return fmt.Errorf("must be debug, info, warn or error, not %q", text)
+	}
+	return nil
 }
 
 // errHelped says that the help or the version was asked for, and shown.
@@ -114,7 +125,7 @@ func defaultDBURL() string {
 
 // check refuses flags that do not go together.
 func (f flags) check() error {
-	for _, check := range []func() error{f.checkListeners, f.checkNames, f.checkAccess, f.checkOIDC} {
+	for _, check := range []func() error{f.checkListeners, f.checkNames, f.checkAccess, f.checkOIDC, f.checkConditional} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -176,6 +187,13 @@ func (f flags) checkOIDC() error {
 		return errors.New("--oidc-admin-role and --oidc-user-role: set both, or set both to nothing to let every valid token do everything")
 	case f.OIDCAdminRole != "" && f.OIDCRolesClaim == "":
 		return errors.New("--oidc-roles-claim: must not be empty, unless --oidc-admin-role and --oidc-user-role are")
+	}
+	return nil
+}
+
+func (f flags) checkConditional() error {
+	if f.RequirePrecondition && f.WithoutConditional {
+		return errors.New("--require-precondition: contradicts --without-conditional; nothing could be deleted, stopped or started")
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "openshell-reference-gateway: %v\n", err)
 		return exitUsage
 	}
-	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}))
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel.Level}))
 	if err := serve(ctx, f, log, stdout); err != nil {
 		fmt.Fprintf(stderr, "openshell-reference-gateway: %v\n", err)
 		return exitFailed

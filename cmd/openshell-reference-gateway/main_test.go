@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
@@ -80,13 +81,18 @@ func started(t *testing.T, args ...string) (endpoint string, stop func() int) {
 
 func client(t *testing.T, endpoint string, transport credentials.TransportCredentials) openshellv1.OpenShellClient {
 	t.Helper()
+	return openshellv1.NewOpenShellClient(dial(t, endpoint, transport))
+}
+
+func dial(t *testing.T, endpoint string, transport credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
 	_, address, _ := strings.Cut(endpoint, "://")
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(transport))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return openshellv1.NewOpenShellClient(conn)
+	return conn
 }
 
 func call(t *testing.T) context.Context {
@@ -115,12 +121,22 @@ func TestServesAndDrains(t *testing.T) {
 }
 
 func TestOwnFlags(t *testing.T) {
-	endpoint, _ := started(t, "--disable-tls", "--port=0", "--db-url=sqlite::memory:", "--require-precondition", "--without-conditional")
-	_, err := client(t, endpoint, insecure.NewCredentials()).DeleteSandbox(call(t), &openshellv1.DeleteSandboxRequest{
+	plain := &openshellv1.DeleteSandboxRequest{
 		Name: "web", WorkspaceScope: &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: "default"}},
-	})
-	if status.Code(err) != codes.FailedPrecondition {
-		t.Error(err)
+	}
+	conditional := &conditionalv1.ConditionalDeleteSandboxRequest{Request: plain}
+	for flag, want := range map[string]struct{ plain, conditional codes.Code }{
+		"--require-precondition": {codes.FailedPrecondition, codes.InvalidArgument},
+		"--without-conditional":  {codes.NotFound, codes.Unimplemented},
+	} {
+		endpoint, _ := started(t, "--disable-tls", "--port=0", "--db-url=sqlite::memory:", flag)
+		conn := dial(t, endpoint, insecure.NewCredentials())
+		if _, err := openshellv1.NewOpenShellClient(conn).DeleteSandbox(call(t), plain); status.Code(err) != want.plain {
+			t.Errorf("%s: %v", flag, err)
+		}
+		if _, err := conditionalv1.NewConditionalSandboxesClient(conn).DeleteSandbox(call(t), conditional); status.Code(err) != want.conditional {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 
@@ -179,7 +195,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	clearEnvironment(t)
 	for want, args := range map[string][]string{
 		"--port":                   {"--port", "65536"},
-		"--log-level":              {"--log-level", "loud"},
+		"--log-level: must be":     {"--log-level", "loud"},
+		"--without-conditional":    {"--disable-tls", "--require-precondition", "--without-conditional"},
 		"--server-san":             {"--disable-tls", "--server-san", "a.example.com,*."},
 		"unknown flag --nonsense":  {"--nonsense"},
 		"--bind-address":           {"--disable-tls", "--bind-address", "localhost"},

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -17,11 +19,11 @@ import (
 func OpenStore(ctx context.Context, databaseURL string) (store.Store, error) {
 	scheme, rest, _ := strings.Cut(databaseURL, ":")
 	switch scheme {
-	case "sqlite":
+	case sqliteScheme:
 		if rest == "" {
 			return nil, fmt.Errorf("the database URL %q names no file; it must be sqlite:PATH, or sqlite::memory: for one that ends with the process", databaseURL)
 		}
-		s, err := sqlite.Open(ctx, strings.TrimPrefix(rest, "//"))
+		s, err := sqlite.Open(ctx, sqlitePath(rest))
 		if err != nil {
 			return nil, err // and not a nil pointer in an interface
 		}
@@ -35,6 +37,20 @@ func OpenStore(ctx context.Context, databaseURL string) (store.Store, error) {
 	}
 	return nil, errors.New("the database URL begins with neither sqlite: nor postgres:; " +
 		"it must be sqlite:PATH, sqlite::memory: or postgres://user:password@host:5432/database")
+}
+
+const sqliteScheme = "sqlite"
+
+func sqlitePath(rest string) string { return strings.TrimPrefix(rest, "//") }
+
+// OpenExistingStore is [OpenStore] for what a gateway has left: where there is no SQLite file, it makes none but fails.
+func OpenExistingStore(ctx context.Context, databaseURL string) (store.Store, error) {
+	if scheme, rest, _ := strings.Cut(databaseURL, ":"); scheme == sqliteScheme && rest != "" {
+		if _, err := os.Stat(sqlitePath(rest)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("open database %s: there is no database; name the one that the gateway has", sqlitePath(rest))
+		}
+	}
+	return OpenStore(ctx, databaseURL)
 }
 
 // StoreName is a database URL fit for a log: credentials that it may hold are left out.
