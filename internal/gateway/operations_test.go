@@ -233,13 +233,20 @@ func TestMetricsOfPreconditions(t *testing.T) {
 	del(codes.OK, func(req *conditionalv1.ConditionalDeleteSandboxRequest) {
 		req.Request.Name, req.Request.AllowMissing = "none", true
 	})
-	del(codes.OK, as)
+	once := func(req *conditionalv1.ConditionalDeleteSandboxRequest) {
+		req.Request.RequestId = "5d0f4e5c-8f0b-4f7e-9d5b-0f3a2b1c4d5e"
+	}
+	del(codes.OK, once)
+	del(codes.OK, once) // is answered from the one before
 	text := metrics(t, r)
 	for outcome, n := range map[string]int{"pending": 1, "identity_mismatch": 1, "version_conflict": 1, "absent": 2, "matched": 1} {
 		wantLine(t, text, fmt.Sprintf(`openshell_gateway_preconditions_total{method="DeleteSandbox",outcome="%s"} %d`, outcome, n))
 		if log := r.log.String(); strings.Count(log, fmt.Sprintf(`"precondition":"%s"`, outcome)) != n {
 			t.Errorf("the log has not %d %s: %s", n, outcome, log)
 		}
+	}
+	if log := r.log.String(); strings.Count(log, `"replayed":true`) != 1 {
+		t.Errorf("the log does not tell one replay: %s", log)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/telemetry"
 )
 
 // payload is a request of upstream's API that can be made once.
@@ -108,6 +109,7 @@ func again[R any](ctx context.Context, s *Server, r *store.Request, replay func(
 		return reply, true, &apierr.RequestOutcomeUncertain{}
 	}
 	if reply, err = replay(ctx, before); err == nil {
+		telemetry.Replayed(ctx)
 		err = grpc.SetHeader(ctx, grpcmetadata.Pairs(apierr.ReplayedHeader, "true"))
 	}
 	return reply, true, err

@@ -26,6 +26,7 @@ type call struct {
 	workspace, name  string
 	expectedID, id   string
 	precondition     Outcome
+	replayed         bool
 }
 
 type callKey struct{}
@@ -63,6 +64,14 @@ func Precondition(ctx context.Context, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.precondition = outcome
+}
+
+// Replayed says that a call was answered from what came of an earlier one, and did nothing: no precondition was looked at.
+func Replayed(ctx context.Context) {
+	c := of(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replayed = true
 }
 
 // asked takes from a request what it is about.

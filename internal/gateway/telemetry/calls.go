@@ -54,6 +54,9 @@ func (t *Telemetry) ended(ctx context.Context, c *call, end *stats.End) {
 	took := end.EndTime.Sub(end.BeginTime)
 	outcome := status.Code(end.Error)
 
+	if c.replayed {
+		c.precondition = ""
+	}
 	m := t.method(c.method)
 	t.metrics.calls.WithLabelValues(m.kind, m.service, m.name, outcome.String()).Inc()
 	t.metrics.callTime.WithLabelValues(m.kind, m.service, m.name).Observe(took.Seconds())
@@ -78,6 +81,9 @@ func (c *call) attributes(outcome codes.Code, err error, took time.Duration) []s
 	add("expected_id", c.expectedID)
 	add("id", c.id)
 	add("precondition", string(c.precondition))
+	if c.replayed {
+		attrs = append(attrs, slog.Bool("replayed", true))
+	}
 	add("outcome", code.Code(outcome).String()) //nolint:gosec // codes are small
 	if err != nil {
 		add("reason", reason(err))
