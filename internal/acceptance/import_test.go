@@ -1,11 +1,13 @@
 package acceptance_test
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
+	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
 
@@ -55,6 +57,40 @@ func TestT5ImportMinimal(t *testing.T) {
 	s.must(s.Import(t.Context(), web, "web"))
 	s.empty()
 	unchanged(t, g, sb)
+}
+
+// The configuration that the command line generates has no environment, since that is sensitive. It neither replaces the
+// sandbox nor brings the secret into the state; an environment of the configuration's own is a change as ever.
+func TestT5ImportGeneratedConfig(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		sb := g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
+			r.Spec.Environment = map[string]string{"SECRET": canary}
+		}))
+		s := set(t, c, g)
+		s.write("web.tf", fmt.Sprintf("import {\n  to = %s\n  id = \"web\"\n}\n", web))
+		says := []string{"imported environment is left to the sandbox", sb.GetMetadata().GetId()}
+		s.expect(s.Plan(t.Context(), "", "-generate-config-out=generated.tf"), 2, cli.Warning, says...)
+		s.expect(s.Plan(t.Context(), savedPlan), 2, cli.Warning, says...)
+		if actions := s.actions(savedPlan); !actions.Update() {
+			t.Errorf("planned %v", actions)
+		}
+		g.ResetCalls()
+		s.expect(s.Apply(t.Context(), savedPlan), 0, cli.Warning, says...)
+		readsOnly(t, g)
+		unchanged(t, g, sb)
+		s.empty()
+		if bytes.Contains(s.raw(), []byte(canary)) {
+			t.Error("the secret is in the state")
+		}
+		s.write("generated.tf", "")
+		s.sandbox(`name = "web"`, `environment = { SECRET = "another" }`)
+		s.must(s.Plan(t.Context(), savedPlan))
+		if actions := s.actions(savedPlan); !actions.Replace() {
+			t.Errorf("planned %v", actions)
+		}
+	})
 }
 
 // An id that is not that of the sandbox under the name is refused.

@@ -264,11 +264,11 @@ func (s *server) refresh(ctx context.Context, prior values) (values, diagnostics
 	return s.decode(s.sandboxType, reply.NewState), reply.Diagnostics
 }
 
-// importState imports by id, or by identity when id is empty.
+// importState imports by id, or by identity if there is one.
 func (s *server) importState(ctx context.Context, id string, identity values) (values, diagnostics) {
 	s.t.Helper()
 	request := &tfprotov6.ImportResourceStateRequest{TypeName: "openshell_sandbox", ID: id}
-	if id == "" {
+	if identity != nil {
 		request.Identity = &tfprotov6.ResourceIdentityData{IdentityData: s.dynamic(s.identityType, full(s.identityType, identity))}
 	}
 	reply, err := s.ImportResourceState(ctx, request)

@@ -63,8 +63,12 @@ func (m sandboxModel) validateEnvironment(diags *diag.Diagnostics) {
 	}
 }
 
+// importedEnvironmentKey is there in the private state while the environment is as an import read it.
+const importedEnvironmentKey = "imported_environment"
+
 // replaceEnvironment replaces on a change that means something. A variable that the configuration now gives as write-only
-// is none: a sandbox made elsewhere and imported shows every variable.
+// is none: a sandbox made elsewhere and imported shows every variable. Nor is it one when the configuration has no word about
+// what an import read: the configuration that Terraform generates leaves it out, since it is sensitive.
 type replaceEnvironment struct{}
 
 func (replaceEnvironment) Description(context.Context) string { return replaceDescription }
@@ -82,6 +86,17 @@ func (replaceEnvironment) PlanModifyMap(ctx context.Context, req planmodifier.Ma
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("environment_wo"), &writeOnly)...)
 	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("environment_wo_version"), &version)...)
 	before, after := req.StateValue.Elements(), req.PlanValue.Elements()
+	imported, diags := req.Private.GetKey(ctx, importedEnvironmentKey)
+	resp.Diagnostics.Append(diags...)
+	if len(imported) > 0 && len(before) > 0 && req.PlanValue.IsNull() && writeOnly.IsNull() {
+		planReport(ctx, req.State, report{
+			title: "The imported environment is left to the sandbox",
+			what:  "The sandbox was imported with an environment, and the configuration has none. A configuration that Terraform generates never has it, since it is sensitive. The sandbox keeps its variables.",
+			at:    req.Path, state: "the apply takes the environment out of it.",
+			todo: "nothing, if that is meant. To have Terraform manage the variables, give them in environment or environment_wo before the apply; to be rid of them, replace the sandbox: terraform apply -replace=ADDRESS.",
+		}).asWarning(&resp.Diagnostics)
+		return
+	}
 	for name, value := range before {
 		_, hidden := writeOnly.Elements()[name]
 		if _, stays := after[name]; !stays && (hidden || writeOnly.IsUnknown() && version.IsNull()) {

@@ -63,6 +63,9 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 		failure(notImported, m.ref(), stateNothing, "", err).asError(&resp.Diagnostics)
 		return
 	}
+	if !m.Environment.IsNull() {
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedEnvironmentKey, []byte("true"))...)
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
 }
@@ -70,7 +73,7 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 // importRef reads name, workspace/name or workspace/name@id, or the identity.
 func (r *sandboxResource) importRef(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) client.Ref {
 	ref := client.Ref{Workspace: r.data.workspace}
-	if req.ID == "" {
+	if req.ID == "" && req.Identity != nil && !req.Identity.Raw.IsNull() {
 		var identity sandboxIdentity
 		diags.Append(req.Identity.Get(ctx, &identity)...)
 		ref.Name, ref.ID = identity.Name.ValueString(), identity.ID.ValueString()

@@ -118,6 +118,7 @@ func TestImportRefused(t *testing.T) {
 		"an id alone":            {id, nil, []string{"NAME, WORKSPACE/NAME"}},
 		"too many parts":         {"a/b/c", nil, []string{"WORKSPACE/NAME"}},
 		"no name":                {"default/", nil, []string{"must not be empty"}},
+		"nothing":                {"", nil, []string{"must not be empty", "NAME, WORKSPACE/NAME"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state, diags := s.importState(t.Context(), tc.id, tc.identity)

@@ -61,6 +61,7 @@ func (r *sandboxResource) Update(ctx context.Context, req resource.UpdateRequest
 	if !resp.Diagnostics.HasError() {
 		plan.Phase, plan.ExitCode = state.Phase, state.ExitCode
 		state = plan
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedEnvironmentKey, nil)...)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, state)...)
