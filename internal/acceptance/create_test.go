@@ -94,7 +94,7 @@ func TestT2TwoResourcesWithOneName(t *testing.T) {
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
 	s.write("again.tf", "resource \"openshell_sandbox\" \"again\" {\n  name = \"web\"\n}\n")
-	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "ALREADY_EXISTS", "this provider's marker", "terraform import")
+	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "ALREADY_EXISTS", "this provider's marker", "another resource of the same name", "terraform import")
 	state, err := s.State(t.Context())
 	if all := sandboxes(t, g); err != nil || len(all) != 1 || len(state.Values.RootModule.Resources) != 1 {
 		t.Errorf("%v: the gateway has %v, the state is\n%s", err, all, s.raw())

@@ -233,7 +233,7 @@ func (o Observed) String() string {
 		parts = append(parts, "reason "+o.Reason)
 	}
 	if o.Message != "" {
-		parts = append(parts, o.Message)
+		parts = append(parts, strings.TrimSuffix(o.Message, "."))
 	}
 	if o.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *o.ExitCode))

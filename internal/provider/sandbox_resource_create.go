@@ -183,7 +183,7 @@ func takenAdvice(e *client.NameTakenError) string {
 		return "it is being deleted: wait until it is gone and apply again, or choose another name."
 	}
 	if e.Holder.GetMetadata().GetAnnotations()[client.AnnotationCreateID] != "" {
-		return "it carries this provider's marker, so an apply whose result was lost may have made it. If it is yours, import it: " + imports + " (the address stands with this message). With create_before_destroy it may be the very sandbox that is to be replaced: leave the name out, or create_before_destroy. Otherwise choose another name, or have its owner delete it."
+		return "it carries this provider's marker, so Terraform seems to have made it: in an apply whose result was lost, for another resource of the same name, or in another configuration. If it is yours and no state has it, import it: " + imports + " (the address stands with this message). With create_before_destroy it may be the very sandbox that is to be replaced: leave the name out, or create_before_destroy. Otherwise choose another name, or have its owner delete it."
 	}
 	return "choose another name, or have its owner delete it. If it is meant to be managed here, import it: " + imports + " (the address stands with this message)."
 }
