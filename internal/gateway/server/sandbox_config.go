@@ -26,12 +26,14 @@ func (s *Server) GetSandboxConfig(ctx context.Context, req *sandboxv1.GetSandbox
 	if err != nil {
 		return nil, err
 	}
-	sandbox, err := s.Store.Sandbox(ctx, workspace, req.GetName())
-	if err != nil {
-		return nil, err
-	}
+	return readAttached(ctx, s, workspace, req.GetName(), func(sandbox store.Sandbox) (*sandboxv1.GetSandboxConfigResponse, error) {
+		return s.effectiveConfig(ctx, sandbox)
+	})
+}
+
+func (s *Server) effectiveConfig(ctx context.Context, sandbox store.Sandbox) (_ *sandboxv1.GetSandboxConfigResponse, err error) {
 	reply := &sandboxv1.GetSandboxConfigResponse{
-		Workspace: workspace, PolicyValidationFailureMode: failureMode,
+		Workspace: sandbox.Workspace, PolicyValidationFailureMode: failureMode,
 		ProviderAttachmentEpoch: sandbox.Spec.GetProviderAttachmentEpoch(), ConfigurationInstanceId: sandbox.Status.GetConfigurationAdmission().GetInstanceId(),
 	}
 	if err := s.addSettings(ctx, reply, sandbox); err != nil {

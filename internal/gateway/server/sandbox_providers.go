@@ -29,10 +29,31 @@ func (s *Server) ListSandboxProviders(ctx context.Context, req *openshellv1.List
 	if err != nil {
 		return nil, err
 	}
-	sandbox, err := s.Store.Sandbox(ctx, workspace, req.GetSandbox())
-	if err != nil {
-		return nil, err
+	return readAttached(ctx, s, workspace, req.GetSandbox(), func(sandbox store.Sandbox) (*openshellv1.ListSandboxProvidersResponse, error) {
+		return s.attachedProviders(ctx, sandbox, p)
+	})
+}
+
+// readAttached reads what the providers of a sandbox are needed for, again when one of them cannot be had because it was
+// detached since the sandbox was read.
+func readAttached[R any](ctx context.Context, s *Server, workspace, name string, read func(store.Sandbox) (R, error)) (R, error) {
+	var none R
+	sandbox, err := s.Store.Sandbox(ctx, workspace, name)
+	for err == nil {
+		before := sandbox
+		reply, refusal := read(before)
+		if status.Code(refusal) != codes.FailedPrecondition {
+			return reply, refusal
+		}
+		sandbox, err = s.Store.Sandbox(ctx, workspace, name)
+		if err == nil && slices.Equal(before.Spec.GetProviders(), sandbox.Spec.GetProviders()) {
+			return none, refusal
+		}
 	}
+	return none, err
+}
+
+func (s *Server) attachedProviders(ctx context.Context, sandbox store.Sandbox, p page) (*openshellv1.ListSandboxProvidersResponse, error) {
 	names := slices.Sorted(slices.Values(sandbox.Spec.GetProviders()))
 	if p.after != nil {
 		names = slices.DeleteFunc(names, func(name string) bool { return name <= p.after.Name })
@@ -40,9 +61,9 @@ func (s *Server) ListSandboxProviders(ctx context.Context, req *openshellv1.List
 	reply := &openshellv1.ListSandboxProvidersResponse{}
 	names, reply.NextPageToken = cut(p, names[:min(len(names), p.limit())], func(name string) store.Cursor { return store.Cursor{Name: name} })
 	for _, name := range names {
-		o, err := s.Store.Object(ctx, store.ProviderKey(workspace, name))
+		o, err := s.Store.Object(ctx, store.ProviderKey(sandbox.Workspace, name))
 		if errors.Is(err, store.ErrObjectNotFound) {
-			return nil, missingProvider(name, workspace)
+			return nil, missingProvider(name, sandbox.Workspace)
 		}
 		if err != nil {
 			return nil, err
