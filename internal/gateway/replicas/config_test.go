@@ -2,8 +2,11 @@ package replicas
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,39 +27,48 @@ func policyTo(host string) *sandboxv1.SandboxPolicy {
 	}}
 }
 
-// atOnce has every gateway make a number of changes, all of them at the same time.
-func atOnce(t *testing.T, fleet []*replica, change func(r *replica, gateway, n int) error) {
+// atOnce has every gateway make a number of changes, all of them at the same time. Half-way, one of them is killed and
+// replaced; what was asked of it meanwhile is asked again, by the same request id.
+func atOnce(t *testing.T, fleet []*replica, change func(r *replica, requestID, host string) error) {
 	t.Helper()
-	var calls errgroup.Group
+	var calls sync.WaitGroup
+	var made atomic.Int64
 	for i, r := range fleet {
-		calls.Go(func() error {
+		calls.Go(func() {
 			for n := range updates {
-				if err := change(r, i, n); err != nil {
-					return fmt.Errorf("change %d by gateway %d: %w", n, i, err)
+				requestID, host := uuid.NewString(), fmt.Sprintf("h%d-%d.example.com", i, n)
+				err := change(r, requestID, host)
+				for status.Code(err) == codes.Unavailable {
+					err = change(r, requestID, host)
 				}
+				if err != nil {
+					t.Errorf("change %d by gateway %d: %v", n, i, err)
+					return
+				}
+				made.Add(1)
 			}
-			return nil
 		})
 	}
-	if err := calls.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	awaitCount(t, &made, size*updates/2)
+	fleet[1].Kill()
+	fleet[1].Restart(t)
+	calls.Wait()
 }
 
 // configurations changes policies by all gateways at once, of one sandbox and of the whole gateway: none is lost, and none
 // is made twice. The first of the latter makes the row that the others then wait for.
 func configurations(t *testing.T, fleet []*replica) {
 	web := fleet[0].create(t, "web", nil)
-	atOnce(t, fleet, func(r *replica, gateway, n int) error {
+	atOnce(t, fleet, func(r *replica, requestID, host string) error {
 		_, err := r.plain.UpdateConfig(within(t), &openshellv1.UpdateConfigRequest{
-			Sandbox: "web", WorkspaceScope: gatewaytest.Default(), Policy: policyTo(fmt.Sprintf("h%d-%d.example.com", gateway, n)),
+			Sandbox: "web", WorkspaceScope: gatewaytest.Default(), Policy: policyTo(host), RequestId: requestID,
 		})
 		return err
 	})
 	wantRevisions(t, fleet[1], &openshellv1.ListSandboxPoliciesRequest{Sandbox: "web", WorkspaceScope: gatewaytest.Default()})
 	oneOfAll(t, fleet, web)
-	atOnce(t, fleet, func(r *replica, gateway, n int) error {
-		_, err := r.plain.UpdateConfig(within(t), &openshellv1.UpdateConfigRequest{Global: true, Policy: policyTo(fmt.Sprintf("g%d-%d.example.com", gateway, n))})
+	atOnce(t, fleet, func(r *replica, requestID, host string) error {
+		_, err := r.plain.UpdateConfig(within(t), &openshellv1.UpdateConfigRequest{Global: true, Policy: policyTo(host), RequestId: requestID})
 		return err
 	})
 	wantRevisions(t, fleet[1], &openshellv1.ListSandboxPoliciesRequest{Global: true})

@@ -33,17 +33,22 @@ type replica struct {
 	*processtest.Gateway
 	plain       openshellv1.OpenShellClient
 	conditional conditionalv1.ConditionalSandboxesClient
+	databaseURL string
+}
+
+// tests are given a fleet of their own each.
+var tests = map[string]func(*testing.T, []*replica){
+	"work of a killed gateway is taken over": killedGateway,
+	"a stale delete races a replacement":     staleDeletes,
+	"configurations are changed at once":     configurations,
+	"a watch sees what other gateways do":    watched,
+	"the database is away for a while":       outage,
 }
 
 // TestFleet has several gateways as processes of their own.
 func TestFleet(t *testing.T) {
 	binary := processtest.Build(t)
-	for name, run := range map[string]func(*testing.T, []*replica){
-		"work of a killed gateway is taken over": killedGateway,
-		"a stale delete races a replacement":     staleDeletes,
-		"configurations are changed at once":     configurations,
-		"a watch sees what other gateways do":    watched,
-	} {
+	for name, run := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, startFleet(t, binary))
@@ -59,7 +64,7 @@ func startFleet(t *testing.T, binary string) []*replica {
 	for range size {
 		g := processtest.Start(t, binary, dsn)
 		conn := connect(t, g.Address)
-		fleet = append(fleet, &replica{g, openshellv1.NewOpenShellClient(conn), conditionalv1.NewConditionalSandboxesClient(conn)})
+		fleet = append(fleet, &replica{g, openshellv1.NewOpenShellClient(conn), conditionalv1.NewConditionalSandboxesClient(conn), dsn})
 	}
 	return fleet
 }

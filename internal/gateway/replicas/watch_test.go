@@ -9,7 +9,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
 
-// watched has one gateway watch what the others do.
+// watched has one gateway watch what the others do, one of which is killed and replaced.
 func watched(t *testing.T, fleet []*replica) {
 	created := fleet[0].create(t, "web", map[string]any{"ready_after": "1s"})
 	stream, err := fleet[1].plain.WatchSandbox(within(t), &openshellv1.WatchSandboxRequest{Sandbox: "web", FollowStatus: true, WorkspaceScope: gatewaytest.Default()})
@@ -36,7 +36,9 @@ func watched(t *testing.T, fleet []*replica) {
 		t.Fatal(err)
 	}
 	until(openshellv1.SandboxPhase_SANDBOX_PHASE_STOPPED)
-	fleet[0].delete(t, "web")
+	fleet[2].Kill()
+	fleet[2].Restart(t)
+	certainlyDelete(t, fleet[2], "web", meta(created).GetId())
 	for {
 		event, err := stream.Recv()
 		switch {

@@ -28,11 +28,8 @@ type conditionalServer struct {
 
 // DeleteSandbox deletes the sandbox with the expected id.
 func (c *conditionalServer) DeleteSandbox(ctx context.Context, req *conditionalv1.ConditionalDeleteSandboxRequest) (*openshellv1.DeleteSandboxResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
+	workspace, p, err := guarded(ctx, req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.server.enter(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.delete(ctx, workspace, req.GetRequest(), p)
@@ -40,11 +37,8 @@ func (c *conditionalServer) DeleteSandbox(ctx context.Context, req *conditionalv
 
 // StopSandbox stops the sandbox with the expected id.
 func (c *conditionalServer) StopSandbox(ctx context.Context, req *conditionalv1.ConditionalStopSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
+	workspace, p, err := guarded(ctx, req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.stop(ctx, workspace, req.GetRequest(), p)
@@ -52,20 +46,17 @@ func (c *conditionalServer) StopSandbox(ctx context.Context, req *conditionalv1.
 
 // StartSandbox starts the sandbox with the expected id.
 func (c *conditionalServer) StartSandbox(ctx context.Context, req *conditionalv1.ConditionalStartSandboxRequest) (*openshellv1.SandboxResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
+	workspace, p, err := guarded(ctx, req.GetRequest().GetName(), req.GetRequest().GetWorkspaceScope(), req.GetPrecondition(), 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.start(ctx, workspace, req.GetRequest(), p)
 }
 
-// checkConditional checks a conditional request in the order that all of them share: the name, the shape of the
-// precondition, the shape of the workspace_scope. The version that some plain requests can expect (0 in others) becomes a
-// part of the precondition.
-func checkConditional(name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, expected uint64) (workspace string, condition *store.Precondition, err error) {
+// guarded checks a conditional request in the order that all of them share: the name, the shape of the precondition, the
+// shape of the workspace_scope, and whether the caller may act there. The version that some plain requests can expect (0 in
+// others) becomes a part of the precondition.
+func guarded(ctx context.Context, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, expected uint64) (workspace string, condition *store.Precondition, err error) {
 	if name == "" {
 		return "", nil, errSandboxRequired
 	}
@@ -78,6 +69,8 @@ func checkConditional(name string, scope *datamodelv1.WorkspaceSelector, p *cond
 		}
 	}
 	condition.ResourceVersion = max(condition.ResourceVersion, expected)
-	workspace, err = oneWorkspace(scope)
-	return workspace, condition, err
+	if workspace, err = oneWorkspace(scope); err != nil {
+		return "", nil, err
+	}
+	return workspace, condition, auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox)
 }

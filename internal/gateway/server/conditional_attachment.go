@@ -5,17 +5,13 @@ import (
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 )
 
 // AttachSandboxProvider attaches a provider to the sandbox with the expected id.
 func (c *conditionalServer) AttachSandboxProvider(ctx context.Context, req *conditionalv1.ConditionalAttachSandboxProviderRequest) (*openshellv1.AttachSandboxProviderResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),
+	workspace, p, err := guarded(ctx, req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),
 		req.GetPrecondition(), req.GetRequest().GetExpectedResourceVersion())
 	if err != nil {
-		return nil, err
-	}
-	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.attach(ctx, workspace, req.GetRequest(), p)
@@ -23,12 +19,9 @@ func (c *conditionalServer) AttachSandboxProvider(ctx context.Context, req *cond
 
 // DetachSandboxProvider detaches a provider from the sandbox with the expected id.
 func (c *conditionalServer) DetachSandboxProvider(ctx context.Context, req *conditionalv1.ConditionalDetachSandboxProviderRequest) (*openshellv1.DetachSandboxProviderResponse, error) {
-	workspace, p, err := checkConditional(req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),
+	workspace, p, err := guarded(ctx, req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),
 		req.GetPrecondition(), req.GetRequest().GetExpectedResourceVersion())
 	if err != nil {
-		return nil, err
-	}
-	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.detach(ctx, workspace, req.GetRequest(), p)

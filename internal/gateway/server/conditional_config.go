@@ -6,7 +6,6 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 )
 
 // UpdateSandboxConfig changes the policy or a setting of the sandbox with the expected id.
@@ -16,12 +15,9 @@ func (c *conditionalServer) UpdateSandboxConfig(ctx context.Context, req *condit
 			Field: "request.global", Problem: "must not be set: a precondition is about one sandbox; change the whole gateway by openshell.v1.OpenShell/UpdateConfig",
 		}
 	}
-	workspace, p, err := checkConditional(req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),
+	workspace, p, err := guarded(ctx, req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),
 		req.GetPrecondition(), req.GetRequest().GetExpectedResourceVersion())
 	if err != nil {
-		return nil, err
-	}
-	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	return c.server.updateConfig(ctx, workspace, req.GetRequest(), p)

@@ -24,7 +24,7 @@ func (s *Server) DeleteSandbox(ctx context.Context, req *openshellv1.DeleteSandb
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx, workspace, auth.Sandbox); err != nil {
+	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Sandbox); err != nil {
 		return nil, err
 	}
 	if err := s.plainAllowed(conditionalDelete); err != nil {
@@ -78,9 +78,12 @@ func (s *Server) plainAllowed(conditionalMethod string) error {
 	return nil
 }
 
-// delete is what the plain and the conditional call have in common once the request is known to be well formed and the
-// workspace to exist.
+// delete is what the plain and the conditional call have in common once the caller is let in. Other than for most calls
+// about a sandbox, an unknown workspace is not taken for an unknown sandbox (contract, DeleteSandbox).
 func (s *Server) delete(ctx context.Context, workspace string, req *openshellv1.DeleteSandboxRequest, p *store.Precondition) (*openshellv1.DeleteSandboxResponse, error) {
+	if _, err := s.workspace(ctx, workspace); err != nil {
+		return nil, err
+	}
 	request, err := newRequest(ctx, workspace, req, p)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 // enterFunc lets a caller into a workspace, or does not.
-type enterFunc func(ctx context.Context, workspace string, about auth.Addressee) error
+type enterFunc func(ctx context.Context, workspace string) error
 
 // within settles which workspace a call is about that is about no sandbox, and lets the caller in.
 func within(ctx context.Context, scope *datamodelv1.WorkspaceSelector, enter enterFunc) (string, error) {
@@ -23,13 +23,12 @@ func within(ctx context.Context, scope *datamodelv1.WorkspaceSelector, enter ent
 	if err != nil {
 		return "", err
 	}
-	return workspace, enter(ctx, workspace, auth.Other)
+	return workspace, enter(ctx, workspace)
 }
 
-// enter settles whether the caller may act in a workspace, and then whether there is one: what an outsider asks about is
-// not told apart from what is not there, if it is about a sandbox.
-func (s *Server) enter(ctx context.Context, workspace string, about auth.Addressee) error {
-	if err := auth.AuthorizeWorkspace(ctx, workspace, about); err != nil {
+// enter settles whether the caller may act in a workspace, and then whether there is one.
+func (s *Server) enter(ctx context.Context, workspace string) error {
+	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Other); err != nil {
 		return err
 	}
 	_, err := s.workspace(ctx, workspace)
@@ -38,8 +37,8 @@ func (s *Server) enter(ctx context.Context, workspace string, about auth.Address
 
 // enterActive is enter for a call that puts something into the workspace. That it still takes new objects when the call
 // does so is for the store to settle.
-func (s *Server) enterActive(ctx context.Context, workspace string, about auth.Addressee) error {
-	if err := auth.AuthorizeWorkspace(ctx, workspace, about); err != nil {
+func (s *Server) enterActive(ctx context.Context, workspace string) error {
+	if err := auth.AuthorizeWorkspace(ctx, workspace, auth.Other); err != nil {
 		return err
 	}
 	w, err := s.workspace(ctx, workspace)
