@@ -23,7 +23,7 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/telemetry"
 )
 
-// concealing are the calls about a sandbox: who has no access to it gets the answer for one that is not there.
+// concealing are the calls about a sandbox: who is no member of its workspace gets the answer for one that is not there.
 var concealing = []string{
 	"GetSandbox", "DeleteSandbox", "StopSandbox", "StartSandbox", "WatchSandbox",
 	"AttachSandboxProvider", "DetachSandboxProvider", "ListSandboxProviders", "GetSandboxProviderStatus",
@@ -99,7 +99,7 @@ func expected(m method, c caller, implemented bool) (code codes.Code, itself boo
 		return codes.PermissionDenied, false
 	case c.admin, aboutNone, enough, !implemented:
 		return own, true
-	case slices.Contains(concealing, m.short()):
+	case c.role == noRole && slices.Contains(concealing, m.short()):
 		return codes.NotFound, false
 	default:
 		return codes.PermissionDenied, false

@@ -15,10 +15,11 @@ type Addressee int
 
 // What a call names.
 const (
-	// Other is a workspace, or anything in it that is no sandbox. Who has no access gets PERMISSION_DENIED.
+	// Other is a workspace, or anything in it that is no sandbox. Who has no access gets PERMISSION_DENIED, member or not.
 	Other Addressee = iota
-	// Sandbox is a sandbox, or something that belongs to one. Who has no access gets the NOT_FOUND of a sandbox that is
-	// not there, so that nobody can find out which names exist. It must be the answer with allow_missing too.
+	// Sandbox is a sandbox, or something that belongs to one. Who is no member of its workspace gets the NOT_FOUND of a
+	// sandbox that is not there, so that nobody can find out which names exist. It must be the answer with allow_missing
+	// too. A member, who may read every sandbox there, is told which role is missing.
 	Sandbox
 )
 
@@ -60,7 +61,7 @@ func (c *call) refuse(role openshellv1.WorkspaceRole, workspace string, about Ad
 	switch {
 	case role == openshellv1.WorkspaceRole_WORKSPACE_ROLE_ADMIN, member && c.rule.workspaceRole == roleUser:
 		return nil
-	case about == Sandbox:
+	case about == Sandbox && !member:
 		return status.Error(codes.NotFound, "sandbox not found")
 	case !member:
 		return status.Errorf(codes.PermissionDenied,

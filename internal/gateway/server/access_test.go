@@ -7,8 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
-	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
+	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
@@ -56,10 +55,12 @@ func addMember(ctx context.Context, g *gatewaytest.Gateway, where, subject strin
 	return err
 }
 
-// Who may make which of the calls, in the workspace "default" of which "ann" is a user and "eve" the administrator; "bob"
-// is a member of another.
+// Who may make the calls in forms in which they ask for more than in that of gateway.TestEveryCall, or could hide less: for
+// the whole gateway, for all workspaces, for what need not be there. In the workspace "default" "ann" is a user and "eve"
+// the administrator; "bob" is a member of another.
 func TestWhoMayCall(t *testing.T) {
 	g, callers := startWithOIDC(t)
+	o, scope := g.OpenShell(), gatewaytest.Default()
 	for _, err := range []error{
 		addMember(callers.as("root"), g, "default", "ann", roleUser),
 		addMember(callers.as("root"), g, "default", "eve", roleAdmin),
@@ -70,8 +71,11 @@ func TestWhoMayCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o, c := g.OpenShell(), g.Conditional()
-	scope := gatewaytest.Default()
+	if _, err := o.CreateSandbox(callers.as("ann"), &openshellv1.CreateSandboxRequest{
+		Name: "web", WorkspaceScope: scope, Spec: &openshellv1.SandboxSpec{},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	const denied, hidden = codes.PermissionDenied, codes.NotFound
 	for name, tc := range map[string]struct {
 		call func(ctx context.Context) error
@@ -79,238 +83,92 @@ func TestWhoMayCall(t *testing.T) {
 		code          codes.Code
 		bob, ann, eve codes.Code // codes.OK means that the caller may
 	}{
-		"CreateWorkspace": {call: func(ctx context.Context) error {
-			_, err := o.CreateWorkspace(ctx, &openshellv1.CreateWorkspaceRequest{Name: "team"})
-			return err
-		}, code: codes.AlreadyExists, bob: denied, ann: denied, eve: denied},
-		"GetWorkspace": {call: func(ctx context.Context) error {
-			_, err := o.GetWorkspace(ctx, &openshellv1.GetWorkspaceRequest{Name: "default"})
-			return err
-		}, bob: denied},
-		"ListWorkspaces": {call: func(ctx context.Context) error {
-			_, err := o.ListWorkspaces(ctx, &openshellv1.ListWorkspacesRequest{})
-			return err
-		}},
-		"DeleteWorkspace": {call: func(ctx context.Context) error {
-			_, err := o.DeleteWorkspace(ctx, &openshellv1.DeleteWorkspaceRequest{Name: "none"})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
-		"AddWorkspaceMember": {call: func(ctx context.Context) error { return addMember(ctx, g, "default", "ann", roleUser) },
-			code: codes.AlreadyExists, bob: denied, ann: denied},
-		"AddWorkspaceMember, administrator": {call: func(ctx context.Context) error { return addMember(ctx, g, "default", "eve", roleAdmin) },
-			code: codes.AlreadyExists, bob: denied, ann: denied, eve: denied},
-		"RemoveWorkspaceMember": {call: func(ctx context.Context) error {
-			_, err := o.RemoveWorkspaceMember(ctx, &openshellv1.RemoveWorkspaceMemberRequest{WorkspaceScope: scope, PrincipalSubject: "none"})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied},
-		"ListWorkspaceMembers": {call: func(ctx context.Context) error {
-			_, err := o.ListWorkspaceMembers(ctx, &openshellv1.ListWorkspaceMembersRequest{WorkspaceScope: scope})
-			return err
-		}, bob: denied},
-		"UpdateConfig": {call: func(ctx context.Context) error {
-			_, err := o.UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Sandbox: "web", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: hidden, ann: hidden},
-		"UpdateConfig, platform-wide": {call: func(ctx context.Context) error {
-			_, err := o.UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Global: true})
-			return err
-		}, code: codes.InvalidArgument, bob: denied, ann: denied, eve: denied},
-		"UpdateSandboxConfig": {call: func(ctx context.Context) error {
-			_, err := c.UpdateSandboxConfig(ctx, conditionalUpdate(expect(anID), &openshellv1.UpdateConfigRequest{}))
-			return err
-		}, code: codes.NotFound, bob: hidden, ann: hidden},
-		"GetSandboxConfig": {call: func(ctx context.Context) error {
-			_, err := o.GetSandboxConfig(ctx, &sandboxv1.GetSandboxConfigRequest{Name: "web", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: hidden},
-		"GetGatewayConfig": {call: func(ctx context.Context) error {
-			_, err := o.GetGatewayConfig(ctx, &sandboxv1.GetGatewayConfigRequest{})
-			return err
-		}},
-		"GetSandboxPolicyStatus": {call: func(ctx context.Context) error {
-			_, err := o.GetSandboxPolicyStatus(ctx, &openshellv1.GetSandboxPolicyStatusRequest{Sandbox: "web", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: hidden},
-		"GetSandboxPolicyStatus, platform-wide": {call: func(ctx context.Context) error {
-			_, err := o.GetSandboxPolicyStatus(ctx, &openshellv1.GetSandboxPolicyStatusRequest{Global: true})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
-		"ListSandboxPolicies": {call: func(ctx context.Context) error {
-			_, err := o.ListSandboxPolicies(ctx, &openshellv1.ListSandboxPoliciesRequest{Sandbox: "web", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: hidden},
-		"ListSandboxPolicies, platform-wide": {call: func(ctx context.Context) error {
-			_, err := o.ListSandboxPolicies(ctx, &openshellv1.ListSandboxPoliciesRequest{Global: true})
+		"ListSandboxes, all workspaces": {call: func(ctx context.Context) error {
+			_, err := o.ListSandboxes(ctx, &openshellv1.ListSandboxesRequest{WorkspaceScope: allWorkspaces()})
 			return err
 		}, bob: denied, ann: denied, eve: denied},
-		"ImportProviderProfiles": {call: func(ctx context.Context) error {
-			_, err := o.ImportProviderProfiles(ctx, &openshellv1.ImportProviderProfilesRequest{WorkspaceScope: scope})
-			return err
-		}, bob: denied, ann: denied},
-		"ImportProviderProfiles, platform-wide": {call: func(ctx context.Context) error {
-			_, err := o.ImportProviderProfiles(ctx, &openshellv1.ImportProviderProfilesRequest{})
-			return err
-		}, bob: denied, ann: denied, eve: denied},
-		"ListProviderProfiles": {call: func(ctx context.Context) error {
-			_, err := o.ListProviderProfiles(ctx, &openshellv1.ListProviderProfilesRequest{WorkspaceScope: scope})
-			return err
-		}, bob: denied},
-		"ListProviderProfiles, platform-wide": {call: func(ctx context.Context) error {
-			_, err := o.ListProviderProfiles(ctx, &openshellv1.ListProviderProfilesRequest{})
-			return err
-		}, bob: denied, ann: denied, eve: denied},
-		"GetProviderProfile": {call: func(ctx context.Context) error {
-			_, err := o.GetProviderProfile(ctx, &openshellv1.GetProviderProfileRequest{Id: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: denied},
-		"GetProviderProfile, platform-wide": {call: func(ctx context.Context) error {
-			_, err := o.GetProviderProfile(ctx, &openshellv1.GetProviderProfileRequest{Id: "none"})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
-		"UpdateProviderProfiles": {call: func(ctx context.Context) error {
-			_, err := o.UpdateProviderProfiles(ctx, &openshellv1.UpdateProviderProfilesRequest{
-				Id: "none", ExpectedResourceVersion: 1, Profile: &openshellv1.ProviderProfileImportItem{Profile: &openshellv1.ProviderProfile{Id: "none"}}, WorkspaceScope: scope,
-			})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied},
-		"DeleteProviderProfile": {call: func(ctx context.Context) error {
-			_, err := o.DeleteProviderProfile(ctx, &openshellv1.DeleteProviderProfileRequest{Id: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied},
-		"CreateProvider": {call: func(ctx context.Context) error {
-			_, err := o.CreateProvider(ctx, &openshellv1.CreateProviderRequest{Provider: &datamodelv1.Provider{Type: "none"}, WorkspaceScope: scope})
-			return err
-		}, code: codes.InvalidArgument, bob: denied, ann: denied},
-		"GetProvider": {call: func(ctx context.Context) error {
-			_, err := o.GetProvider(ctx, &openshellv1.GetProviderRequest{Name: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: denied},
-		"ListProviders": {call: func(ctx context.Context) error {
-			_, err := o.ListProviders(ctx, &openshellv1.ListProvidersRequest{WorkspaceScope: scope})
-			return err
-		}, bob: denied},
-		"ListProviders, all workspaces": {call: func(ctx context.Context) error {
-			_, err := o.ListProviders(ctx, &openshellv1.ListProvidersRequest{WorkspaceScope: allWorkspaces()})
-			return err
-		}, bob: denied, ann: denied, eve: denied},
-		"UpdateProvider": {call: func(ctx context.Context) error {
-			_, err := o.UpdateProvider(ctx, &openshellv1.UpdateProviderRequest{
-				Provider: &datamodelv1.Provider{Metadata: &datamodelv1.ObjectMeta{Name: "none"}}, WorkspaceScope: scope,
-			})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied},
-		"DeleteProvider": {call: func(ctx context.Context) error {
-			_, err := o.DeleteProvider(ctx, &openshellv1.DeleteProviderRequest{Name: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: denied, ann: denied},
-		"CreateSandboxTemplate": {call: func(ctx context.Context) error {
-			req := templateRequest("none", nil)
-			req.RequestId = "none"
-			_, err := o.CreateSandboxTemplate(ctx, req)
-			return err
-		}, code: codes.InvalidArgument, bob: denied, ann: denied},
-		"GetSandboxTemplate": {call: func(ctx context.Context) error {
-			_, err := o.GetSandboxTemplate(ctx, &openshellv1.GetSandboxTemplateRequest{Name: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: denied},
-		"ListSandboxTemplates": {call: func(ctx context.Context) error {
-			_, err := o.ListSandboxTemplates(ctx, &openshellv1.ListSandboxTemplatesRequest{WorkspaceScope: scope})
-			return err
-		}, bob: denied},
 		"ListSandboxTemplates, all workspaces": {call: func(ctx context.Context) error {
 			_, err := o.ListSandboxTemplates(ctx, &openshellv1.ListSandboxTemplatesRequest{WorkspaceScope: allWorkspaces()})
 			return err
 		}, bob: denied, ann: denied, eve: denied},
-		"DeleteSandboxTemplate": {call: func(ctx context.Context) error {
-			_, err := o.DeleteSandboxTemplate(ctx, &openshellv1.DeleteSandboxTemplateRequest{Name: "none", WorkspaceScope: scope})
+		"ListProviders, all workspaces": {call: func(ctx context.Context) error {
+			_, err := o.ListProviders(ctx, &openshellv1.ListProvidersRequest{WorkspaceScope: allWorkspaces()})
 			return err
-		}, code: codes.NotFound, bob: denied, ann: denied},
-		"ExposeService": {call: func(ctx context.Context) error {
-			_, err := o.ExposeService(ctx, exposeRequest("none", "", 80))
-			return err
-		}, code: codes.NotFound, bob: hidden},
-		"GetService": {call: func(ctx context.Context) error {
-			_, err := o.GetService(ctx, &openshellv1.GetServiceRequest{Sandbox: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: hidden},
-		"ListServices": {call: func(ctx context.Context) error {
-			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{WorkspaceScope: scope})
-			return err
-		}, bob: denied},
-		"ListServices of a sandbox": {call: func(ctx context.Context) error {
-			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{Sandbox: "none", WorkspaceScope: scope})
-			return err
-		}, code: codes.NotFound, bob: hidden},
+		}, bob: denied, ann: denied, eve: denied},
 		"ListServices, all workspaces": {call: func(ctx context.Context) error {
 			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{WorkspaceScope: allWorkspaces()})
 			return err
 		}, bob: denied, ann: denied, eve: denied},
-		"DeleteService": {call: func(ctx context.Context) error {
-			_, err := o.DeleteService(ctx, &openshellv1.DeleteServiceRequest{Sandbox: "none", WorkspaceScope: scope, AllowMissing: true})
+		"ListServices of no sandbox": {call: func(ctx context.Context) error {
+			_, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{WorkspaceScope: scope})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"CreateSshSession": {call: func(ctx context.Context) error {
-			_, err := o.CreateSshSession(ctx, &openshellv1.CreateSshSessionRequest{Sandbox: "none", WorkspaceScope: scope})
+		}, bob: denied},
+		"AddWorkspaceMember, administrator": {call: func(ctx context.Context) error { return addMember(ctx, g, "default", "eve", roleAdmin) },
+			code: codes.AlreadyExists, bob: denied, ann: denied, eve: denied},
+		"UpdateConfig, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.UpdateConfig(ctx, &openshellv1.UpdateConfigRequest{Global: true})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"RevokeSshSession": {call: func(ctx context.Context) error {
-			_, err := o.RevokeSshSession(ctx, &openshellv1.RevokeSshSessionRequest{Token: "none"})
+		}, code: codes.InvalidArgument, bob: denied, ann: denied, eve: denied},
+		"GetSandboxPolicyStatus, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.GetSandboxPolicyStatus(ctx, &openshellv1.GetSandboxPolicyStatusRequest{Global: true})
 			return err
-		}, code: codes.NotFound},
-		"WatchSandbox": {call: func(ctx context.Context) error {
-			stream, err := o.WatchSandbox(ctx, &openshellv1.WatchSandboxRequest{Sandbox: "none", WorkspaceScope: scope})
-			if err == nil {
-				_, err = stream.Recv()
-			}
+		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
+		"ListSandboxPolicies, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.ListSandboxPolicies(ctx, &openshellv1.ListSandboxPoliciesRequest{Global: true})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"AttachSandboxProvider": {call: func(ctx context.Context) error {
-			_, err := o.AttachSandboxProvider(ctx, &openshellv1.AttachSandboxProviderRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
+		}, bob: denied, ann: denied, eve: denied},
+		"ImportProviderProfiles, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.ImportProviderProfiles(ctx, &openshellv1.ImportProviderProfilesRequest{})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"DetachSandboxProvider": {call: func(ctx context.Context) error {
-			_, err := o.DetachSandboxProvider(ctx, &openshellv1.DetachSandboxProviderRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
+		}, bob: denied, ann: denied, eve: denied},
+		"ListProviderProfiles, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.ListProviderProfiles(ctx, &openshellv1.ListProviderProfilesRequest{})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"ListSandboxProviders": {call: func(ctx context.Context) error {
-			_, err := o.ListSandboxProviders(ctx, &openshellv1.ListSandboxProvidersRequest{Sandbox: "none", WorkspaceScope: scope})
+		}, bob: denied, ann: denied, eve: denied},
+		"GetProviderProfile, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.GetProviderProfile(ctx, &openshellv1.GetProviderProfileRequest{Id: "none"})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"GetSandboxProviderStatus": {call: func(ctx context.Context) error {
-			_, err := o.GetSandboxProviderStatus(ctx, &openshellv1.GetSandboxProviderStatusRequest{Sandbox: "none", Provider: "p", WorkspaceScope: scope})
+		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
+		"UpdateProviderProfiles, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.UpdateProviderProfiles(ctx, &openshellv1.UpdateProviderProfilesRequest{
+				Id: "none", ExpectedResourceVersion: 1, Profile: &openshellv1.ProviderProfileImportItem{Profile: &openshellv1.ProviderProfile{Id: "none"}},
+			})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"conditional AttachSandboxProvider": {call: func(ctx context.Context) error {
-			_, err := c.AttachSandboxProvider(ctx, conditionalAttach("none", "p", expect(anID)))
+		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
+		"DeleteProviderProfile, platform-wide": {call: func(ctx context.Context) error {
+			_, err := o.DeleteProviderProfile(ctx, &openshellv1.DeleteProviderProfileRequest{Id: "none"})
 			return err
-		}, code: codes.NotFound, bob: hidden},
-		"conditional DetachSandboxProvider": {call: func(ctx context.Context) error {
-			_, err := c.DetachSandboxProvider(ctx, conditionalDetach("none", "p", expect(anID)))
+		}, code: codes.NotFound, bob: denied, ann: denied, eve: denied},
+		"DeleteSandbox, allow_missing": {call: func(ctx context.Context) error {
+			_, err := o.DeleteSandbox(ctx, &openshellv1.DeleteSandboxRequest{Name: "none", WorkspaceScope: scope, AllowMissing: true})
 			return err
-		}, code: codes.NotFound, bob: hidden},
+		}, bob: hidden},
+		"conditional DeleteSandbox, allow_missing": {call: func(ctx context.Context) error {
+			_, err := g.Conditional().DeleteSandbox(ctx, &conditionalv1.ConditionalDeleteSandboxRequest{
+				Precondition: expect(anID), Request: &openshellv1.DeleteSandboxRequest{Name: "none", WorkspaceScope: scope, AllowMissing: true},
+			})
+			return err
+		}, bob: hidden},
+		"DeleteService, allow_missing": {call: func(ctx context.Context) error {
+			_, err := o.DeleteService(ctx, &openshellv1.DeleteServiceRequest{Sandbox: "web", WorkspaceScope: scope, AllowMissing: true})
+			return err
+		}, bob: hidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for subject, refusal := range map[string]codes.Code{"bob": tc.bob, "ann": tc.ann, "eve": tc.eve, "root": codes.OK} {
-				want := tc.code
-				if refusal != codes.OK {
-					want = refusal
-				}
-				wantPlainOrNone(t, subject, tc.call(callers.as(subject)), want)
+				t.Run(subject, func(t *testing.T) {
+					switch err := tc.call(callers.as(subject)); refusal {
+					case codes.OK:
+						wantStatus(t, err, tc.code, "")
+					case hidden:
+						wantPlain(t, err, hidden, "sandbox not found")
+					default:
+						wantPlain(t, err, refusal, "")
+					}
+				})
 			}
 			wantStatus(t, tc.call(call(t)), codes.Unauthenticated, "")
 		})
-	}
-}
-
-func wantPlainOrNone(t *testing.T, subject string, err error, code codes.Code) {
-	t.Helper()
-	if code == codes.PermissionDenied || code == codes.NotFound {
-		wantPlain(t, err, code, "")
-		return
-	}
-	wantStatus(t, err, code, "")
-	if t.Failed() {
-		t.Logf("by %s", subject)
 	}
 }
 
