@@ -67,8 +67,8 @@ func (s *stage) providerAt(endpoint string, arguments ...string) {
 // providerWith gives the provider arguments and no others.
 func (s *stage) providerWith(arguments ...string) {
 	s.t.Helper()
-	s.write("provider.tf", fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  %s\n}\n",
-		cli.Address, strings.Join(arguments, "\n  ")))
+	s.write("provider.tf", fmt.Sprintf("%s\nprovider \"openshell\" {\n  %s\n}\n",
+		cli.RequiredProviders, strings.Join(arguments, "\n  ")))
 }
 
 // sandbox replaces the configuration of the sandbox.

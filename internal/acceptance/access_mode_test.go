@@ -41,7 +41,7 @@ func TestO23WaysOfAccess(t *testing.T) {
 		"registered-as-open": {`gateway = "open"`, "UNAUTHENTICATED"},
 		"edge":               {`gateway = "edge"`, "cloudflare_jwt"},
 	}
-	config := fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n", cli.Address)
+	config := cli.RequiredProviders
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		config += fmt.Sprintf("\nprovider \"openshell\" {\n  alias = %[1]q\n  %[2]s\n}\n\ndata \"openshell_gateway\" %[1]q {\n  provider = openshell.%[1]s\n}\n", name, cases[name].arguments)
 	}

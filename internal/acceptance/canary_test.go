@@ -91,7 +91,7 @@ func withSecrets(t *testing.T, c cli.CLI, secrets map[string]string, tokenFile s
 		pieces[name] = canaryOf(value)
 	}
 	s := &stage{WorkingDir: cli.InTest(t, c, env...), t: t, g: g}
-	config := fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n", cli.Address)
+	config := cli.RequiredProviders
 	config += fmt.Sprintf(secretConfig, g.TLS().CACert, certificate, g.Endpoint(), path, issuer.URL())
 	for _, alias := range []string{"token", "file", "oidc"} {
 		config += fmt.Sprintf("\nresource \"openshell_sandbox\" %[1]q {\n  provider = openshell.%[1]s\n  name     = %[1]q\n}\n", alias)

@@ -9,27 +9,30 @@ import (
 	"testing"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/acceptance/cli"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
 
-// The examples of how to connect are valid. Each is a module of its own, so that one run takes them all.
-func TestExamplesOfTheProvider(t *testing.T) {
+var exampleFolder = filepath.Join("..", "..", "examples")
+
+// The examples are valid. Each is a module of its own, so that one run takes them all.
+func TestExamples(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "provider", "*.tf"))
-	if err != nil || len(files) < 6 {
-		t.Fatal(files, err)
+	files, err := filepath.Glob(filepath.Join(exampleFolder, "*", "*.tf"))
+	more, err2 := filepath.Glob(filepath.Join(exampleFolder, "*", "*", "*.tf"))
+	if files = append(files, more...); err != nil || err2 != nil || len(files) < 12 {
+		t.Fatal(files, err, err2)
 	}
 	s := &stage{WorkingDir: cli.InTest(t, cli.Require(t)), t: t}
-	source := fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\n", cli.Address)
 	main := ""
 	for _, file := range files {
-		example, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+		if strings.HasPrefix(filepath.Base(file), "import-") {
+			continue // see below
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".tf")
-		text := string(example)
+		name := regexp.MustCompile(`\W+`).ReplaceAllString(strings.TrimPrefix(file, exampleFolder), "-")
+		name = strings.Trim(name, "-")
+		text := example(t, file)
 		if !strings.Contains(text, "required_providers") {
-			text = source + text
+			text = cli.RequiredProviders + text
 		}
 		writeFile(t, filepath.Join(s.Path, name, "main.tf"), text)
 		main += fmt.Sprintf("module %q {\n  source = \"./%s\"\n", name, name)
@@ -41,4 +44,41 @@ func TestExamplesOfTheProvider(t *testing.T) {
 	s.write("main.tf", main)
 	s.must(s.Run(t.Context(), "get"))
 	s.must(s.Run(t.Context(), "validate", "-json"))
+}
+
+// The import blocks find the sandbox of the example beside them.
+func TestExamplesOfImport(t *testing.T) {
+	t.Parallel()
+	for name, require := range map[string]func(testing.TB) cli.CLI{
+		"import-by-string-id.tf": cli.Require,
+		"import-by-identity.tf":  cli.RequireIdentity,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gatewaytest.Start(t)
+			id := g.MustCreate(t, "agent").GetMetadata().GetId()
+			s := &stage{WorkingDir: cli.InTest(t, require(t)), t: t}
+			s.provider(g)
+			folder := filepath.Join(exampleFolder, "resources", "openshell_sandbox")
+			s.write("resource.tf", example(t, filepath.Join(folder, "resource.tf")))
+			s.write("import.tf", regexp.MustCompile(`[0-9a-f-]{36}`).ReplaceAllString(example(t, filepath.Join(folder, name)), id))
+			s.must(s.Plan(t.Context(), savedPlan))
+			plan, err := s.ShowPlan(t.Context(), savedPlan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(plan.ResourceChanges) != 1 || plan.ResourceChanges[0].Change.Importing == nil {
+				t.Errorf("planned %+v", plan.ResourceChanges)
+			}
+		})
+	}
+}
+
+func example(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

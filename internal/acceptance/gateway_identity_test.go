@@ -11,7 +11,7 @@ import (
 )
 
 // The endpoint now leads to another gateway, empty or with a web of its own. What it shows says nothing about our sandbox:
-// plan, apply and destroy fail, the state stays byte for byte, and neither gateway is asked to change anything.
+// plan, apply and destroy fail, the state stays as it was, and neither gateway is asked to change anything.
 func TestO20AnotherGateway(t *testing.T) {
 	t.Parallel()
 	for name, has := range map[string]bool{"empty": false, "with a web of its own": true} {

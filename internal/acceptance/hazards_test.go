@@ -1,5 +1,13 @@
 package acceptance_test
 
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
 // Tests are named after what they keep from happening. These are things that went wrong for users of comparable tools; some
 // have no test here, since nothing in this provider could bring them about.
 //
@@ -41,6 +49,7 @@ package acceptance_test
 //
 //	T22 T23 a replacement meets its predecessor's name
 //	T24 T25 T27 plans with changes that nobody made, or that never come to an end
+//	O29 a change of the policy that a running sandbox cannot take fails, and one that it can take replaces it
 //	T26 an apply ends before the sandbox is usable, or waits for what cannot come
 //	O13 O14 stops and starts, and limits of names and labels
 //
@@ -50,3 +59,36 @@ package acceptance_test
 //	T29 a value that is not known yet counts as not set
 //	T30 O19 O22 O23 errors of TLS and of the login that name no attribute, or come late
 //	T32 secrets in plans, messages and logs
+//	T33 write-only values do not reach the sandbox, or reach the state
+
+// Every test that is named after something that went wrong is on the list above.
+func TestHazardsAreListed(t *testing.T) {
+	t.Parallel()
+	own, err := os.ReadFile("hazards_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := regexp.MustCompile(`[TO][0-9]+`)
+	var listed []string
+	for _, line := range regexp.MustCompile(`(?m)^//\t(.*)$`).FindAllString(string(own), -1) {
+		listed = append(listed, number.FindAllString(line, -1)...)
+	}
+	files, err := filepath.Glob("*_test.go")
+	more, err2 := filepath.Glob(filepath.Join("*", "*_test.go"))
+	if files = append(files, more...); err != nil || err2 != nil || len(listed) == 0 {
+		t.Fatal(files, listed, err, err2)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range regexp.MustCompile(`(?m)^func Test((?:[TO][0-9]+)+)`).FindAllStringSubmatch(string(text), -1) {
+			for _, hazard := range number.FindAllString(test[1], -1) {
+				if !slices.Contains(listed, hazard) {
+					t.Errorf("%s tests %s, which is not listed", file, hazard)
+				}
+			}
+		}
+	}
+}

@@ -60,8 +60,8 @@ func (s policySource) planOf(b *testing.B, rules int) func() float64 {
 	}
 	g := gatewaytest.Start(b)
 	w := cli.InTest(b, cli.Require(b))
-	config := fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  endpoint = %q\n}\n\nresource \"openshell_sandbox\" \"this\" {\n  count  = %d\n  name   = \"s-${count.index}\"\n  policy = %s\n}\n\n%s",
-		cli.Address, g.Endpoint(), benchSandboxes, argument, more)
+	config := fmt.Sprintf("%s\nprovider \"openshell\" {\n  endpoint = %q\n}\n\nresource \"openshell_sandbox\" \"this\" {\n  count  = %d\n  name   = \"s-${count.index}\"\n  policy = %s\n}\n\n%s",
+		cli.RequiredProviders, g.Endpoint(), benchSandboxes, argument, more)
 	if err := w.Write("main.tf", config); err != nil {
 		b.Fatal(err)
 	}

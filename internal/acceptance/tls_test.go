@@ -98,7 +98,7 @@ func TestT30BadConnections(t *testing.T) {
 		{fmt.Sprintf("endpoint = \"http://%s\"", closed.Addr()), "that the gateway is up"},
 		{fmt.Sprintf("endpoint = \"https://%s\"", silent.Addr()), "that the gateway is up"},
 	}
-	config := fmt.Sprintf("terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n", cli.Address)
+	config := cli.RequiredProviders
 	config += "\nvariable \"token\" {\n  sensitive = true\n}\n"
 	for i, c := range cases {
 		config += fmt.Sprintf("\nprovider \"openshell\" {\n  alias = \"p%02d\"\n  %s\n}\n\ndata \"openshell_gateway\" \"d%02d\" {\n  provider = openshell.p%02d\n}\n", i, c.arguments, i, i)

@@ -36,8 +36,7 @@ var resourceNames = []string{"a", "b"}
 func (l *loop) write() {
 	l.t.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "terraform {\n  required_providers {\n    openshell = {\n      source = %q\n    }\n  }\n}\n\nprovider \"openshell\" {\n  endpoint = %q\n}\n",
-		cli.Address, l.g.Endpoint())
+	fmt.Fprintf(&text, "%s\nprovider \"openshell\" {\n  endpoint = %q\n}\n", cli.RequiredProviders, l.g.Endpoint())
 	for _, label := range append([]string{"invented"}, resourceNames...) {
 		arguments := []string{
 			"timeouts = { create = \"1m\", read = \"1m\", update = \"1m\", delete = \"1m\" }",

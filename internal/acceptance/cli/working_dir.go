@@ -15,6 +15,9 @@ import (
 // Address is the provider's source address without a host, as a configuration names it.
 const Address = "openshell-iac/openshell"
 
+// RequiredProviders is the block with which a configuration names the provider.
+const RequiredProviders = "terraform {\n  required_providers {\n    openshell = {\n      source = \"" + Address + "\"\n    }\n  }\n}\n"
+
 // Options say how the commands of a working directory run.
 type Options struct {
 	CLI CLI
