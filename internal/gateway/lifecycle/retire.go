@@ -27,6 +27,10 @@ func ephemeral(s store.Sandbox) bool { return s.Annotations[retentionAnnotation]
 
 // retire deletes a sandbox that has finished, by its id. Nobody asked for it, so it is the gateway's own delete in the audit.
 func (m *Manager) retire(ctx context.Context, s store.Sandbox) error {
+	if left := retireAfter - time.Since(s.Operation.Since); left > 0 { // what was put off is due when the gateway has started anew
+		m.reschedule(ctx, s, left)
+		return nil
+	}
 	request := &store.Request{ID: newID(), Caller: itself, Method: "retention"}
 	target := store.Target{Workspace: s.Workspace, Name: s.Name, ID: s.ID, Request: request}
 	marked, err := m.store.ChangeSandbox(ctx, target, &store.Precondition{ID: s.ID}, during(s.Operation.ID, retired(request)))

@@ -72,6 +72,24 @@ func TestRetireAfterARestartOfTheGateway(t *testing.T) {
 	})
 }
 
+// A gateway that has started anew takes up what was put off at once. The exit code can be read all the same.
+func TestRetireWaitsThroughARestartOfTheGateway(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		s := f.finishing(3, failed)
+		time.Sleep(time.Second)
+		f.kill()
+		if err := f.store.Reschedule(f.Context(), s.ID, s.Operation.ID, 0); err != nil { // as the store does when it is opened
+			f.Fatal(err)
+		}
+		f.restart()
+		time.Sleep(3 * time.Second)
+		f.want(s.ID, failed)
+		time.Sleep(2 * time.Second)
+		f.wantGone(s.ID)
+		f.wantAudit(s.ID, store.OutcomeCompleted)
+	})
+}
+
 // Whoever is faster than the gateway decides what becomes of a finished sandbox.
 func TestNotRetired(t *testing.T) {
 	never := func(f *fixture, s store.Sandbox) {
@@ -107,10 +125,11 @@ func TestNotRetired(t *testing.T) {
 			if _, err := f.Start(f.Context(), web, nil); err != nil {
 				f.Fatal(err)
 			}
+			time.Sleep(retireAfter)
 			if err := f.retire(f.Context(), s); err != nil { // by whoever had claimed it before
 				f.Fatal(err)
 			}
-			time.Sleep(20 * time.Second)
+			time.Sleep(15 * time.Second)
 			f.want(s.ID, ready)
 			f.wantAudit(s.ID)
 		},

@@ -107,11 +107,12 @@ func (q *queue) run() {
 func (q *queue) transaction(first *request) {
 	var batch []*request
 	err := q.commit(func(tx *sql.Tx) error {
-		for r := first; r != nil && len(batch) < batchLimit; r = q.next() {
+		for r := first; r != nil; {
 			batch = append(batch, r)
-			if err := q.execute(tx, r); err != nil {
+			if err := q.execute(tx, r); err != nil || len(batch) == batchLimit {
 				return err
 			}
+			r = q.next()
 		}
 		return nil
 	})

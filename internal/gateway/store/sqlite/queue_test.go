@@ -110,6 +110,33 @@ func TestRequestsShareATransaction(t *testing.T) {
 	})
 }
 
+// Of more requests than a transaction takes, none is forgotten.
+func TestMoreRequestsThanATransactionTakes(t *testing.T) {
+	withQueue(t, func(t *testing.T, q *queue) {
+		const all = 2*batchLimit + 1
+		goOn, held := make(chan struct{}), make(chan error, 1)
+		go func() {
+			held <- q.do(t.Context(), func(context.Context, *sql.Tx) error { <-goOn; return nil })
+		}()
+		synctest.Wait()
+		errs := make(chan error, all)
+		for n := range all {
+			go func() { errs <- q.do(t.Context(), insert(n)) }()
+		}
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		if len(errs) != all || len(held) != 1 {
+			t.Errorf("%d of %d requests were answered, and %d of 1 before them", len(errs), all, len(held))
+		}
+		for range len(errs) {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestAFailureUndoesItsOwnWorkOnly(t *testing.T) {
 	withQueue(t, func(t *testing.T, q *queue) {
 		refused := errors.New("refused")

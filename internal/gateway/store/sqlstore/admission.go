@@ -133,5 +133,8 @@ func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 		}
 		return nil
 	})
-	return int(n), s.wrap(ctx, err)
+	if err != nil {
+		return 0, s.wrap(ctx, err)
+	}
+	return int(n), nil
 }
