@@ -31,6 +31,9 @@ import (
 // APIVersion is the version of OpenShell whose API is served. What Health reports begins with it.
 const APIVersion = "0.1.5"
 
+// Version is what Health reports for a build: the version of OpenShell that it speaks, then its own.
+func Version(build string) string { return APIVersion + "+reference." + build }
+
 // Config is what a gateway is made of.
 type Config struct {
 	// Store is the caller's to close, after Shutdown.

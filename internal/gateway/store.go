@@ -64,6 +64,3 @@ func StoreName(text string) string {
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
-
-// Version is what Health reports for a build: the version of OpenShell that it speaks, then its own.
-func Version(build string) string { return APIVersion + "+reference." + build }

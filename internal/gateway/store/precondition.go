@@ -1,7 +1,7 @@
 package store
 
-// Precondition is what must hold for a conditional change. It is compared with the row inside the transaction of
-// [Store.ChangeSandbox] that then writes the row, and nowhere else.
+// Precondition is what must hold for a conditional change. It is compared with the row inside the transaction that then
+// writes the row, [Store.ChangeSandbox] or one with [Tx.Sandbox], and nowhere else.
 type Precondition struct {
 	// ID must be that of the row: a UUID in lower case, never empty.
 	ID string

@@ -135,7 +135,8 @@ type Cursor struct {
 }
 
 // Store keeps workspaces, sandboxes and objects. All methods honour their context and may be called at the same time.
-// Errors are those of this package; a driver's own error is wrapped in [ErrUnavailable] or [ErrInternal].
+// Errors are those of this package; a driver's own error is wrapped in [ErrUnavailable], [ErrInternal] or
+// [ErrOutcomeUnknown].
 type Store interface {
 	Workspaces
 	Objects
@@ -160,6 +161,10 @@ type Store interface {
 	// precondition ([Precondition.CheckIdentity]), ask decide, write where the id is still the same. It returns the row as it is
 	// after the change, or as it was before a removal.
 	ChangeSandbox(ctx context.Context, target Target, precondition *Precondition, decide Decide) (Sandbox, error)
+
+	// Transact runs fn in one transaction, which is committed when fn returns nil, and else undone; the error is returned
+	// as it is. fn may run more than once, so it must depend on its transaction alone and set, not add to, what is outside.
+	Transact(ctx context.Context, fn func(tx Tx) error) error
 
 	// ClaimDue takes up to limit rows whose operation is due, the longest due first, and puts them off by lease, so that
 	// no other process takes them meanwhile. If the claimant dies, they fall due again. The version stays.

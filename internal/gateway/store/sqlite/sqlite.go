@@ -16,7 +16,6 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/migrations"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlstore"
 )
@@ -174,5 +173,3 @@ func (e *engine) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-var _ store.Store = (*sqlstore.Store)(nil)

@@ -12,14 +12,14 @@ const (
 	admittedQuery = `
 		SELECT fingerprint, outcome, subject_id FROM admissions WHERE scope = ? AND request_id = ? AND expires_at > (SELECT {now})`
 
-	// admitQuery replaces what has expired, and an earlier run's of the same call. It waits for another transaction that
-	// admits the same, and then counts no row unless that one was undone.
+	// admitQuery replaces what has expired. It waits for another transaction that admits the same, and then counts no row
+	// unless that one was undone.
 	admitQuery = `
 		INSERT INTO admissions (scope, request_id, caller, fingerprint, operation_id, expires_at) VALUES (?, ?, ?, ?, ?, {now} + ?)
 		ON CONFLICT (scope, request_id) DO UPDATE
 		SET caller = excluded.caller, fingerprint = excluded.fingerprint, operation_id = excluded.operation_id,
 			expires_at = excluded.expires_at, outcome = '', subject_id = ''
-		WHERE admissions.expires_at <= {now} OR admissions.operation_id = excluded.operation_id`
+		WHERE admissions.expires_at <= {now}`
 	countAdmissionsQuery = `SELECT count(*) FROM admissions WHERE caller = ? AND expires_at > (SELECT {now})`
 
 	// settleQuery and withdrawQuery leave alone what is settled: the first outcome is what the client was told.

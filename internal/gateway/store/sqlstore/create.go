@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -47,8 +46,7 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, workspace string, build 
 	return s.insert(ctx, tx, sandbox)
 }
 
-// insert writes a new row. A name that is not free is no error when its holder is this very sandbox: then an earlier run
-// was committed although its answer was lost.
+// insert writes a new row.
 func (s *Store) insert(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (store.Sandbox, error) {
 	for range insertAttempts {
 		if inserted, err := s.insertRow(ctx, tx, sandbox); err != nil {
@@ -59,14 +57,13 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, sandbox store.Sandbox) (
 			}
 			return sandbox, s.refer(ctx, tx, store.Sandbox{ID: sandbox.ID, Workspace: sandbox.Workspace}, sandbox)
 		}
-		holder, err := scan(tx.StmtContext(ctx, s.stmt.holder).QueryRowContext(ctx, sandbox.Workspace, sandbox.Name))
-		switch {
-		case errors.Is(err, sql.ErrNoRows): // gone since, so the name can be had now
-			continue
-		case err == nil && holder.ID != sandbox.ID:
-			return store.Sandbox{}, decided{store.ErrAlreadyExists}
+		var taken bool
+		if err := tx.StmtContext(ctx, s.stmt.taken).QueryRowContext(ctx, sandbox.Workspace, sandbox.Name).Scan(&taken); err != nil {
+			return store.Sandbox{}, err
 		}
-		return holder, err
+		if taken {
+			return store.Sandbox{}, decided{store.ErrAlreadyExists}
+		} // else it is free since
 	}
 	return store.Sandbox{}, decided{fmt.Errorf("%w: others take and free the name again and again", store.ErrUnavailable)}
 }

@@ -155,7 +155,7 @@ func (s *Store) ListObjects(ctx context.Context, q store.ObjectQuery) ([]store.O
 
 // unlisted says that no row can be meant.
 func unlisted(q store.ObjectQuery) bool {
-	return unstorable(append(labelTexts(q.Labels, q.After), append(q.Workspaces[:len(q.Workspaces):len(q.Workspaces)], q.SandboxID)...)...)
+	return unstorable(slices.Concat(labelTexts(q.Labels, q.After), q.Workspaces, []string{q.SandboxID})...)
 }
 
 func objectsQuery(q store.ObjectQuery) (string, []any) {

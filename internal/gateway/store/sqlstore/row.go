@@ -73,7 +73,7 @@ func scan(r scanner, extra ...any) (store.Sandbox, error) {
 	return s, nil
 }
 
-// encoded holds the columns that change, in the order of insertQuery and updateQuery.
+// encode returns the columns that change, in the order of insertQuery and updateQuery.
 func encode(s store.Sandbox) ([]any, error) {
 	annotations, err := json.Marshal(s.Annotations)
 	if err != nil {

@@ -34,7 +34,7 @@ type statements struct {
 	held, terminate, removeMembers, removeWorkspace                      *sql.Stmt
 
 	lockByName, lockByID                 *sql.Stmt
-	insert, insertLabel, holder          *sql.Stmt
+	insert, insertLabel, taken           *sql.Stmt
 	update, remove, claimDue, reschedule *sql.Stmt
 
 	now, count, insertObject, insertObjectLabel *sql.Stmt
@@ -98,7 +98,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		{s.engine.Writer(), &s.stmt.lockByID, lockQuery("id = ?")},
 		{s.engine.Writer(), &s.stmt.insert, insertQuery},
 		{s.engine.Writer(), &s.stmt.insertLabel, insertLabelQuery},
-		{s.engine.Writer(), &s.stmt.holder, `SELECT ` + columns + ` FROM sandboxes WHERE workspace = ? AND name = ?`},
+		{s.engine.Writer(), &s.stmt.taken, `SELECT EXISTS (SELECT 1 FROM sandboxes WHERE workspace = ? AND name = ?)`},
 		{s.engine.Writer(), &s.stmt.update, updateQuery},
 		{s.engine.Writer(), &s.stmt.remove, removeQuery},
 		{s.engine.Writer(), &s.stmt.claimDue, claimDueQuery},

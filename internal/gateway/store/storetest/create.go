@@ -16,24 +16,6 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-var workspaceCases = map[string]func(*testing.T, store.Store){
-	"default workspace": func(t *testing.T, s store.Store) {
-		w, err := s.Workspace(testContext(t), store.DefaultWorkspace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if uuid.Validate(w.ID) != nil || w.Name != "default" || w.ResourceVersion != 1 || w.CreatedAt.IsZero() {
-			t.Errorf("workspace %+v", w)
-		}
-	},
-	"unknown workspace": func(t *testing.T, s store.Store) {
-		for _, name := range []string{"", "Default", "default ", "other", "\x00"} {
-			_, err := s.Workspace(testContext(t), name)
-			wantError(t, err, store.ErrWorkspaceNotFound)
-		}
-	},
-}
-
 var createCases = map[string]func(*testing.T, store.Store){
 	"create keeps everything": func(t *testing.T, s store.Store) {
 		before := time.Now().Add(-time.Minute)

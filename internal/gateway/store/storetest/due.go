@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
 	"github.com/google/uuid"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -45,9 +48,8 @@ var dueCases = map[string]func(*testing.T, store.Store){
 			t.Errorf("put off by %v", left)
 		}
 		got.Operation.DueAt = created.Operation.DueAt
-		created.ResourceVersion = 1 // a claim is no change of the sandbox
-		if got.ResourceVersion != 1 || got.Operation.ID != created.Operation.ID {
-			t.Errorf("claimed row %+v", got)
+		if diff := cmp.Diff(created, got, protocmp.Transform()); diff != "" { // a claim is no change of the sandbox
+			t.Errorf("the claimed row (-created +claimed)\n%s", diff)
 		}
 		if again := claim(t, s, 10, time.Hour); len(again) != 0 {
 			t.Errorf("claimed twice: %v", names(again))

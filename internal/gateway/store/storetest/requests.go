@@ -146,7 +146,6 @@ var requestCases = map[string]func(*testing.T, store.Store){
 		})
 		wantAdmitted(t, s, r, settled(r, store.OutcomeAbsent, ""))
 		wantError(t, s.Transact(testContext(t), func(tx store.Tx) error { return tx.Admit(request("a", "1")) }), store.ErrAdmitted)
-		mustTransact(t, s, func(tx store.Tx) error { return tx.Admit(r) }) // the same call, its first answer lost
 		mustTransact(t, s, func(tx store.Tx) error { return tx.Admit(nil) })
 	},
 	"a refused operation takes its admission along": func(t *testing.T, s store.Store) {

@@ -22,7 +22,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, store.Store){
-		workspaceCases, moreWorkspaceCases, createCases, changeCases, listCases, dueCases, raceCases,
+		workspaceCases, createCases, changeCases, listCases, dueCases, raceCases,
 		objectCases, transactCases, referenceCases, statisticsCases, requestCases,
 	} {
 		for name, run := range group {

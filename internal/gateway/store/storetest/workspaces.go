@@ -59,7 +59,22 @@ func workspaceNames(t *testing.T, s store.Store, q store.WorkspaceQuery) []strin
 	}
 }
 
-var moreWorkspaceCases = map[string]func(*testing.T, store.Store){
+var workspaceCases = map[string]func(*testing.T, store.Store){
+	"default workspace": func(t *testing.T, s store.Store) {
+		w, err := s.Workspace(testContext(t), store.DefaultWorkspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uuid.Validate(w.ID) != nil || w.Name != "default" || w.ResourceVersion != 1 || w.CreatedAt.IsZero() {
+			t.Errorf("workspace %+v", w)
+		}
+	},
+	"unknown workspace": func(t *testing.T, s store.Store) {
+		for _, name := range []string{"", "Default", "default ", "other", "\x00"} {
+			_, err := s.Workspace(testContext(t), name)
+			wantError(t, err, store.ErrWorkspaceNotFound)
+		}
+	},
 	"a workspace keeps everything": func(t *testing.T, s store.Store) {
 		created := mustCreateWorkspace(t, s, "team", map[string]string{"a": "b", "empty": ""})
 		if created.ResourceVersion != 1 || created.CreatedAt.IsZero() || created.Terminating() {
