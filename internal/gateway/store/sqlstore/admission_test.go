@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -133,5 +134,38 @@ func TestPurge(t *testing.T) {
 		if _, found, err := s.Admitted(t.Context(), "s", fmt.Sprint(i)); err != nil || found != (i >= 5) {
 			t.Errorf("admission %d: %v, %v", i, found, err)
 		}
+	}
+}
+
+// uncommitted loses every transaction when it is to be committed, once told so.
+type uncommitted struct {
+	twice
+	lost error
+}
+
+func (e *uncommitted) Write(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	return e.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return errors.Join(fn(ctx, tx), e.lost) })
+}
+
+// What was not committed is not counted, or the next purge would follow at once, for ever.
+func TestPurgeUncommitted(t *testing.T) {
+	var engine *uncommitted
+	s := over(t, func(db *sql.DB) sqlstore.Engine {
+		engine = &uncommitted{twice: twice{db: db}}
+		return engine
+	})
+	if err := s.Transact(t.Context(), func(tx store.Tx) error { return tx.Audit(store.AuditRecord{ID: "a"}) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.db.ExecContext(t.Context(), "UPDATE audit SET at = 1"); err != nil {
+		t.Fatal(err)
+	}
+	engine.lost = errors.New("the disk is full")
+	if n, err := s.Purge(t.Context(), 1); n != 0 || !errors.Is(err, store.ErrInternal) {
+		t.Errorf("purged %d, %v", n, err)
+	}
+	engine.lost = nil
+	if n, err := s.Purge(t.Context(), 1); n != 1 || err != nil {
+		t.Errorf("then purged %d, %v", n, err)
 	}
 }

@@ -51,8 +51,9 @@ func (e *twice) Writer() *sql.DB                                                
 func (e *twice) Reader() *sql.DB                                                { return e.db }
 func (e *twice) Close() error                                                   { return e.db.Close() }
 
-// A name is resolved once: when a transaction runs again, it does not turn to whoever has the name by then.
-func TestTransactionsGoOnByID(t *testing.T) {
+// over opens a store over an engine of the test's.
+func over(t *testing.T, engine func(db *sql.DB) sqlstore.Engine) *sqlstore.Store {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.db")
 	migrated, err := sqlite.Open(t.Context(), path)
 	if err != nil {
@@ -65,12 +66,21 @@ func TestTransactionsGoOnByID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := &twice{db: db}
-	s, err := sqlstore.Open(t.Context(), engine, sqlstore.Dialect{Now: "now_us()", Unavailable: func(error) bool { return false }})
+	s, err := sqlstore.Open(t.Context(), engine(db), sqlstore.Dialect{Now: "now_us()", Unavailable: func(error) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.Close() }()
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// A name is resolved once: when a transaction runs again, it does not turn to whoever has the name by then.
+func TestTransactionsGoOnByID(t *testing.T) {
+	var engine *twice
+	s := over(t, func(db *sql.DB) sqlstore.Engine {
+		engine = &twice{db: db}
+		return engine
+	})
 	create := func() store.Sandbox {
 		id := uuid.NewString()
 		created, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, func(time.Time) store.Sandbox {
