@@ -81,7 +81,7 @@ func parseAudit(args []string, stdout, stderr io.Writer) (f auditFlags, err erro
 }
 
 func (f auditFlags) print(ctx context.Context, out io.Writer) (err error) {
-	s, err := gateway.OpenExistingStore(ctx, f.DBURL)
+	s, err := gateway.OpenAudit(ctx, f.DBURL)
 	if err != nil {
 		return fmt.Errorf("--db-url: %w", err)
 	}

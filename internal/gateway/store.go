@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -15,42 +13,37 @@ import (
 )
 
 // OpenStore opens the database at a URL: sqlite:PATH, sqlite::memory: for one that is gone when it is closed, or
-// postgres://…, which several gateways may share. No error repeats a password.
+// postgres://…, which several gateways may share. It is made or brought up to date as needed. No error repeats a password.
 func OpenStore(ctx context.Context, databaseURL string) (store.Store, error) {
+	s, err := open(ctx, databaseURL, sqlite.Open, postgres.Open)
+	if err != nil {
+		return nil, err // and not a nil pointer in an interface
+	}
+	return s, nil
+}
+
+// OpenAudit opens the database at a URL to read what a gateway has recorded of deletes, and leaves it as it is.
+func OpenAudit(ctx context.Context, databaseURL string) (store.AuditReader, error) {
+	a, err := open(ctx, databaseURL, sqlite.OpenAudit, postgres.OpenAudit)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func open[T any](ctx context.Context, databaseURL string, file, server func(context.Context, string) (*T, error)) (*T, error) {
 	scheme, rest, _ := strings.Cut(databaseURL, ":")
 	switch scheme {
-	case sqliteScheme:
+	case "sqlite":
 		if rest == "" {
 			return nil, fmt.Errorf("the database URL %q names no file; it must be sqlite:PATH, or sqlite::memory: for one that ends with the process", databaseURL)
 		}
-		s, err := sqlite.Open(ctx, sqlitePath(rest))
-		if err != nil {
-			return nil, err // and not a nil pointer in an interface
-		}
-		return s, nil
+		return file(ctx, strings.TrimPrefix(rest, "//"))
 	case "postgres", "postgresql":
-		s, err := postgres.Open(ctx, databaseURL)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+		return server(ctx, databaseURL)
 	}
 	return nil, errors.New("the database URL begins with neither sqlite: nor postgres:; " +
 		"it must be sqlite:PATH, sqlite::memory: or postgres://user:password@host:5432/database")
-}
-
-const sqliteScheme = "sqlite"
-
-func sqlitePath(rest string) string { return strings.TrimPrefix(rest, "//") }
-
-// OpenExistingStore is [OpenStore] for what a gateway has left: where there is no SQLite file, it makes none but fails.
-func OpenExistingStore(ctx context.Context, databaseURL string) (store.Store, error) {
-	if scheme, rest, _ := strings.Cut(databaseURL, ":"); scheme == sqliteScheme && rest != "" {
-		if _, err := os.Stat(sqlitePath(rest)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("open database %s: there is no database; name the one that the gateway has", sqlitePath(rest))
-		}
-	}
-	return OpenStore(ctx, databaseURL)
 }
 
 // StoreName is a database URL fit for a log: credentials that it may hold are left out.

@@ -77,6 +77,15 @@ type Admitted struct {
 	SubjectID string
 }
 
+// AuditReader reads the audit and nothing else.
+type AuditReader interface {
+	// ListAudit reads a page of the audit.
+	ListAudit(ctx context.Context, query AuditQuery) ([]AuditRecord, error)
+
+	// Close releases the database.
+	Close() error
+}
+
 // Requests keeps what is known of calls: admissions, and the audit.
 type Requests interface {
 	// Admitted finds what was admitted under a scope and request id; false when nothing was, or it has expired.

@@ -233,3 +233,31 @@ func TestOpenHonoursItsContext(t *testing.T) {
 		t.Errorf("Open answered %v", err)
 	}
 }
+
+// Reading the audit changes nothing, whatever the database is.
+func TestOpenAuditLeavesTheDatabaseAsItIs(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := dial(t, url)
+	if a, err := OpenAudit(t.Context(), url); err == nil || !strings.Contains(err.Error(), "there is no audit of a gateway in it") {
+		t.Errorf("an empty database: %v, %v", a, err)
+	}
+	if n := query[int](t, admin, "SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'"); n != 0 {
+		t.Errorf("%d tables were made", n)
+	}
+	s := openStore(t, url)
+	if err := s.Transact(t.Context(), func(tx store.Tx) error { return tx.Audit(store.AuditRecord{ID: "a"}) }); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, admin, "DELETE FROM goose_db_version WHERE version_id > 4") // as a gateway of an older build would have left it
+	a, err := OpenAudit(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.ListAudit(t.Context(), store.AuditQuery{Limit: 9})
+	if err := errors.Join(err, a.Close()); err != nil || len(got) != 1 {
+		t.Errorf("%d records, %v", len(got), err)
+	}
+	if version := query[int](t, admin, "SELECT max(version_id)::int FROM goose_db_version"); version != 4 {
+		t.Errorf("the schema was brought to version %d", version)
+	}
+}

@@ -66,9 +66,28 @@ func Open(ctx context.Context, url string) (*sqlstore.Store, error) {
 func open(ctx context.Context, cfg config) (*sqlstore.Store, error) {
 	s, err := start(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open database %q on %s: %w", cfg.conn.Database, cfg.conn.Host, err)
+		return nil, cfg.failed(err)
 	}
 	return s, nil
+}
+
+func (c config) failed(err error) error {
+	return fmt.Errorf("open database %q on %s: %w", c.conn.Database, c.conn.Host, err)
+}
+
+// OpenAudit connects to the database of a postgres:// URL for reading its audit, and leaves it as it is. It fails where
+// there is none. No error repeats the password.
+func OpenAudit(ctx context.Context, url string) (*sqlstore.Audit, error) {
+	cfg, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{reader: pool(openReader(cfg), cfg.readers), patience: cfg.patience}
+	a, err := sqlstore.OpenAudit(ctx, e, dialect)
+	if err != nil {
+		return nil, cfg.failed(errors.Join(err, e.Close()))
+	}
+	return a, nil
 }
 
 func start(ctx context.Context, cfg config) (*sqlstore.Store, error) {
@@ -201,5 +220,9 @@ func (e *engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	return errors.Join(e.writer.Close(), e.reader.Close())
+	err := e.reader.Close()
+	if e.writer != nil { // which there is not for reading the audit alone
+		err = errors.Join(err, e.writer.Close())
+	}
+	return err
 }

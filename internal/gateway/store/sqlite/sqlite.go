@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,6 +38,35 @@ func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), e.Close())
 	}
 	return s, nil
+}
+
+// OpenAudit opens the database at path for reading its audit, and leaves it as it is. It fails when there is none, and
+// like [Open] when another process has the file.
+func OpenAudit(ctx context.Context, path string) (*sqlstore.Audit, error) {
+	a, err := openAudit(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	return a, nil
+}
+
+func openAudit(ctx context.Context, path string) (*sqlstore.Audit, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("there is no database; name the one that the gateway has")
+	}
+	e := &engine{}
+	var err error
+	if e.lock, err = lockFile(path); err != nil {
+		return nil, err
+	}
+	if e.reader, err = connect(path, url.Values{"mode": {"rw"}, "_query_only": {"1"}}); err != nil { // rw: what a killed gateway has left in its log is read too
+		return nil, errors.Join(err, e.Close())
+	}
+	a, err := sqlstore.OpenAudit(ctx, e, dialect)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return a, nil
 }
 
 // engine implements [sqlstore.Engine].

@@ -223,3 +223,48 @@ func TestOpenFailures(t *testing.T) {
 		})
 	}
 }
+
+// Reading the audit changes nothing, whatever the file is.
+func TestOpenAuditLeavesTheFileAsItIs(t *testing.T) {
+	own, empty, text := filepath.Join(t.TempDir(), "own.db"), filepath.Join(t.TempDir(), "empty.db"), filepath.Join(t.TempDir(), "notes.txt")
+	s := mustOpen(t, own)
+	if err := s.Transact(t.Context(), func(tx store.Tx) error {
+		if _, err := tx.CreateSandbox(store.DefaultWorkspace, build()); err != nil { // of which an operation is to be taken up later
+			return err
+		}
+		return tx.Audit(store.AuditRecord{ID: "a"})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	for path, content := range map[string]string{empty: "", text: "not a database"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, records := range map[string]int{own: 1, empty: -1, text: -1} {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := sqlite.OpenAudit(t.Context(), path)
+		switch {
+		case records < 0 && err == nil:
+			t.Errorf("%s: it has an audit", path)
+		case records < 0:
+			if !strings.Contains(err.Error(), "there is no audit of a gateway in it") {
+				t.Errorf("%s: %v", path, err)
+			}
+		case err != nil:
+			t.Fatal(err)
+		default:
+			got, err := a.ListAudit(t.Context(), store.AuditQuery{Limit: 9})
+			if err := errors.Join(err, a.Close()); err != nil || len(got) != records {
+				t.Errorf("%s: %d records, %v", path, len(got), err)
+			}
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("%s has changed (%v)", path, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
@@ -51,6 +52,26 @@ func (s *Store) ListAudit(ctx context.Context, q store.AuditQuery) ([]store.Audi
 	query, args := auditQuery(q)
 	return list(ctx, s, query, args, scanAudit)
 }
+
+// Audit implements [store.AuditReader].
+type Audit struct{ store *Store }
+
+// OpenAudit takes over an engine, of which it uses what reads. It fails where there is no audit.
+func OpenAudit(ctx context.Context, engine Engine, dialect Dialect) (*Audit, error) {
+	a := &Audit{store: &Store{engine: engine, dialect: dialect}}
+	if _, err := a.ListAudit(ctx, store.AuditQuery{Limit: 1}); err != nil {
+		return nil, fmt.Errorf("there is no audit of a gateway in it: %w", err)
+	}
+	return a, nil
+}
+
+// ListAudit implements [store.AuditReader].
+func (a *Audit) ListAudit(ctx context.Context, q store.AuditQuery) ([]store.AuditRecord, error) {
+	return a.store.ListAudit(ctx, q)
+}
+
+// Close implements [store.AuditReader].
+func (a *Audit) Close() error { return a.store.Close() }
 
 func auditQuery(q store.AuditQuery) (string, []any) {
 	var c conditions
