@@ -2,7 +2,7 @@ package sqlstore
 
 import "github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 
-// Queries are what is prepared, and lists of every form.
+// Queries are what reads more than a row by its key, what writes rows, and lists of every form.
 func Queries(d Dialect) map[string]string {
 	queries := map[string]string{
 		"by name": d.rewrite(lockQuery("workspace = ? AND name = ?")), "by id": d.rewrite(lockQuery("id = ?")),
