@@ -143,6 +143,12 @@ func (m method) answer() codes.Code {
 // invoke makes a call of any kind to its end.
 func invoke(t *testing.T, conn *grpc.ClientConn, m method, token string) error {
 	t.Helper()
+	return send(t, conn, m, m.request(t), token)
+}
+
+// send is invoke with another request.
+func send(t *testing.T, conn *grpc.ClientConn, m method, req proto.Message, token string) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), gatewaytest.Timeout)
 	defer cancel()
 	if token != "" {
@@ -152,7 +158,7 @@ func invoke(t *testing.T, conn *grpc.ClientConn, m method, token string) error {
 	if err != nil {
 		return err
 	}
-	if err := stream.SendMsg(m.request(t)); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.SendMsg(req); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if err := stream.CloseSend(); err != nil {

@@ -50,14 +50,14 @@ func (r providerReader) admits(workspace string, names []string, base *sandboxv1
 		return err
 	}
 	if err := policy.Bindings(base, a.all); err != nil {
-		return status.Error(codes.FailedPrecondition, problemIn(err))
+		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	effective := policy.Compose(base, a.all)
 	if err := checkEndpoints(effective); err != nil {
 		return err
 	}
 	if err := policy.Uninspected(effective); err != nil {
-		return status.Error(codes.FailedPrecondition, problemIn(err))
+		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return nil
 }

@@ -6,8 +6,11 @@ import (
 	"log/slog"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
@@ -20,7 +23,7 @@ import (
 // toStatus turns an error of any layer into one with a status. What is not known to be for clients is logged and hidden.
 func toStatus(ctx context.Context, log *slog.Logger, err error) error {
 	if known := knownStatus(err); known != nil {
-		return known
+		return fitting(known)
 	}
 	log.ErrorContext(ctx, "a call failed for a reason that its caller is not told", "request_id", telemetry.RequestID(ctx), "error", err)
 	return status.Error(codes.Internal, "the gateway failed to serve the call; its log has the cause under request id "+telemetry.RequestID(ctx))
@@ -44,7 +47,7 @@ func knownStatus(err error) error {
 		return status.Error(codes.Unavailable, "the gateway cannot serve the call now; try again")
 	case errors.Is(err, store.ErrOutcomeUnknown):
 		return status.Error(codes.Unavailable,
-			"the gateway lost its database in the middle of the call and cannot tell whether the change was made; read the sandbox to see")
+			"the gateway lost its database in the middle of the call and cannot tell whether the change was made; read how things are before you make it again")
 	case errors.Is(err, store.ErrTooManyAdmissions):
 		return status.Errorf(codes.ResourceExhausted, "the caller has used %d request ids within a day, which is as many as are remembered; make the call without one, or later", store.MaxAdmissions)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -69,17 +72,45 @@ func knownStatus(err error) error {
 	return nil
 }
 
-// maxProblem bounds what is said about a policy: clients take 8 KiB of metadata, where a status stands three times, once with
-// three bytes for one.
-const maxProblem = 1024
+// maxText bounds each text of an error, which may repeat what the client has sent: clients take 8 KiB of metadata, where a
+// message stands twice, once with up to three bytes for one, and the two texts of a refused field beside it.
+const maxText = 1024
 
-// problemIn is what is wrong with a policy, the first of it if that is long.
-func problemIn(err error) string {
-	text := err.Error()
-	if len(text) > maxProblem {
-		text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
+// fitting shortens the texts of an error, in its details too, as far as its client needs.
+func fitting(err error) error {
+	st := status.Convert(err)
+	if proto.Size(st.Proto()) <= maxText {
+		return err
 	}
-	return text
+	details := make([]protoadapt.MessageV1, 0, len(st.Details()))
+	for _, detail := range st.Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			for key, value := range d.GetMetadata() {
+				d.Metadata[key] = clip(value)
+			}
+			details = append(details, d)
+		case *errdetails.BadRequest:
+			for _, v := range d.GetFieldViolations() {
+				v.Field, v.Description = clip(v.GetField()), clip(v.GetDescription())
+			}
+			details = append(details, d)
+		}
+	}
+	short := status.New(st.Code(), clip(st.Message()))
+	if detailed, err := short.WithDetails(details...); err == nil { // not so only for OK
+		short = detailed
+	}
+	return short.Err()
+}
+
+// clip leaves out the middle of a text that is too long: what went wrong stands at one of its ends.
+func clip(text string) string {
+	const head, tail = maxText * 3 / 4, maxText / 4
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:head], "") + "…" + strings.ToValidUTF8(text[len(text)-tail:], "")
 }
 
 // mergeStatus is the answer to a refused merge.
@@ -90,11 +121,11 @@ func mergeStatus(err error) error {
 	}
 	switch refused.Code {
 	case policy.MergeConflict:
-		return status.Error(codes.FailedPrecondition, problemIn(refused))
+		return status.Error(codes.FailedPrecondition, refused.Error())
 	case policy.MergeNotFound:
-		return status.Error(codes.NotFound, problemIn(refused))
+		return status.Error(codes.NotFound, refused.Error())
 	default:
-		field, problem, _ := strings.Cut(problemIn(refused), ": ")
+		field, problem, _ := strings.Cut(refused.Error(), ": ")
 		return &apierr.InvalidArgument{Field: field, Problem: problem}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // newPolicyDraft checks a policy that a client gives, in a field, and brings it into the form that is stored.
 func newPolicyDraft(field string, given *sandboxv1.SandboxPolicy) (policyDraft, error) {
 	if err := policy.Validate(given); err != nil {
-		return policyDraft{}, &apierr.InvalidArgument{Field: field, Problem: problemIn(err)}
+		return policyDraft{}, &apierr.InvalidArgument{Field: field, Problem: err.Error()}
 	}
 	canonical := policy.Canonical(given)
 	return policyDraft{canonical, policy.Hash(canonical)}, checkEndpoints(canonical)
@@ -28,7 +28,7 @@ func newPolicyDraft(field string, given *sandboxv1.SandboxPolicy) (policyDraft, 
 // checkEndpoints refuses a policy that does not say which of several rules counts.
 func checkEndpoints(effective *sandboxv1.SandboxPolicy) error {
 	if err := policy.Ambiguities(effective); err != nil {
-		return status.Error(codes.FailedPrecondition, problemIn(err))
+		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (u *configUpdate) replacePolicy(tx store.Tx) error {
 		return u.content
 	case baseline != nil && !repair:
 		if err := policy.CheckLive(baseline, u.draft.policy); err != nil {
-			return &apierr.InvalidArgument{Field: "policy", Problem: problemIn(err)}
+			return &apierr.InvalidArgument{Field: "policy", Problem: err.Error()}
 		}
 	case !proto.Equal(baseline, u.draft.policy):
 		u.sandbox.Spec = proto.CloneOf(u.sandbox.Spec)

@@ -102,7 +102,7 @@ func (s *Server) addEffectivePolicy(ctx context.Context, reply *sandboxv1.GetSan
 		return status.Errorf(codes.FailedPrecondition, "the policy of sandbox '%s' does not go together with its providers: %s", sandbox.Name, status.Convert(err).Message())
 	}
 	if err := policy.Uninspected(reply.GetPolicy()); err != nil {
-		reply.ConfigurationError = problemIn(err)
+		reply.ConfigurationError = err.Error()
 	}
 	reply.ConfigurationAdmitted = reply.GetConfigurationError() == ""
 	return nil
