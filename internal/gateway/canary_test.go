@@ -39,10 +39,7 @@ func TestCanaries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, gateway.Config{Store: database, TLS: encrypted, Access: auth.Config{ClientCertificates: true, OIDC: &auth.OIDCConfig{
-		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
-	}}})
+	r := run(t, gateway.Config{Store: database, TLS: encrypted, Access: auth.Config{ClientCertificates: true, OIDC: issuer.Config()}})
 	conn := dial(t, r.address, credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client.Certificate()}}))
 	admin := map[string]any{"realm_access": map[string]any{"roles": []string{auth.DefaultAdminRole}}, "jti": "canary-claim"}
 	with := func(changes map[string]any) map[string]any {

@@ -109,10 +109,7 @@ func expected(m method, c caller, implemented bool) (code codes.Code, itself boo
 // Every call by every caller.
 func TestEveryCall(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
-		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole, ScopesClaim: "scope",
-	}}))
+	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: issuer.ScopedConfig()}))
 	conn := dial(t, g.Address())
 	callers := everyCaller(t, issuer)
 	root := metadata.AppendToOutgoingContext(call(t), "authorization", "Bearer "+callers["platform admin"].token)

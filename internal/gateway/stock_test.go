@@ -26,10 +26,9 @@ import (
 func TestStockGateway(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
 	oidcAccess := func(scopesClaim string) auth.Config {
-		return auth.Config{OIDC: &auth.OIDCConfig{
-			Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-			RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole, ScopesClaim: scopesClaim,
-		}}
+		config := issuer.Config()
+		config.ScopesClaim = scopesClaim
+		return auth.Config{OIDC: config}
 	}
 	type options = []gatewaytest.Option
 	oidc := func(scopesClaim string) options {

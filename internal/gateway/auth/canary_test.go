@@ -18,7 +18,7 @@ import (
 // most talkative.
 func TestNoCredentialInLogsOrErrors(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	g := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil)
+	g := start(t, auth.Config{OIDC: issuer.Config()}, nil)
 	conn := g.dial(nil)
 	key := issuer.Key()
 	const canary = "canary-in-a-claim"
@@ -75,7 +75,7 @@ func TestNoCredentialInLogsOrErrors(t *testing.T) {
 // An identity is what handlers log; it holds no credential, so neither can they.
 func TestIdentityHoldsNoCredential(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	g := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil)
+	g := start(t, auth.Config{OIDC: issuer.Config()}, nil)
 	token := issuer.Token("ann", map[string]any{"jti": "canary", "email": "canary@example.com"})
 	if err := call(t, g.dial(nil), getCurrentUser, token); err != nil {
 		t.Fatal(err)

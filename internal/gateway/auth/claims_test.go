@@ -18,7 +18,7 @@ func TestLeeway(t *testing.T) {
 	now := newClock()
 	base := time.Unix(now.Now().Unix(), 0)
 	issuer := authtest.NewIssuer(t)
-	cfg := oidcConfig(issuer)
+	cfg := issuer.Config()
 	cfg.Leeway = leeway
 	conn := start(t, auth.Config{OIDC: cfg, Now: now.Now}, nil).dial(nil)
 	for name, tc := range map[string]struct {
@@ -68,7 +68,7 @@ func TestClaimPaths(t *testing.T) {
 		"roles not all text":    {"roles", "scope", map[string]any{"roles": []any{7, "openshell-user"}, "scope": "sandbox:read"}, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := oidcConfig(issuer)
+			cfg := issuer.Config()
 			cfg.RolesClaim, cfg.ScopesClaim = tc.roles, tc.scopes
 			g := start(t, auth.Config{OIDC: cfg}, nil)
 			reached, code := g.reaches(g.dial(nil), getSandbox, issuer.Token("ann", tc.claims))
@@ -88,7 +88,7 @@ func TestStartDoesNotWaitForASilentIssuer(t *testing.T) {
 	issuer.Answer(func(http.ResponseWriter, *http.Request) { cancel(); <-release })
 	defer close(release)
 	began := time.Now()
-	if _, err := auth.New(ctx, auth.Config{OIDC: oidcConfig(issuer), Members: members{}}); err != nil {
+	if _, err := auth.New(ctx, auth.Config{OIDC: issuer.Config(), Members: members{}}); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 5*time.Second {

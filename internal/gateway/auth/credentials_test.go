@@ -29,7 +29,7 @@ func TestTokens(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
 	key := authtest.NewRSAKey(t, "rsa", 2048)
 	issuer.Use(key)
-	g := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil)
+	g := start(t, auth.Config{OIDC: issuer.Config()}, nil)
 	conn := g.dial(nil)
 
 	sign := func(changes map[string]any) string { return issuer.Token("ann", changes) }
@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 // The authorization entry is read as RFC 6750 has it, and two of them are one too many.
 func TestAuthorizationEntry(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	conn := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil).dial(nil)
+	conn := start(t, auth.Config{OIDC: issuer.Config()}, nil).dial(nil)
 	good := issuer.Token("ann", nil)
 	for name, tc := range map[string]struct {
 		entries []string
@@ -129,8 +129,7 @@ func TestIdentities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scoped := oidcConfig(issuer)
-	scoped.ScopesClaim = "scope"
+	scoped := issuer.ScopedConfig()
 	certificate := &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Client("build", "openshell-user", "ci").Certificate()}}
 
 	for name, tc := range map[string]struct {
@@ -169,16 +168,16 @@ func TestIdentities(t *testing.T) {
 			},
 		},
 		"token without a scopes claim configured": {
-			cfg: auth.Config{OIDC: oidcConfig(issuer)}, token: issuer.Token("ann", map[string]any{"scope": "sandbox:read"}),
+			cfg: auth.Config{OIDC: issuer.Config()}, token: issuer.Token("ann", map[string]any{"scope": "sandbox:read"}),
 			want: &openshellv1.GetCurrentUserResponse{Subject: "ann", DisplayName: "ann", IdentityProvider: "oidc", Roles: []string{"openshell-user"}},
 		},
 		"a token counts before a certificate": {
-			cfg: auth.Config{OIDC: oidcConfig(issuer), ClientCertificates: true}, server: server, client: certificate,
+			cfg: auth.Config{OIDC: issuer.Config(), ClientCertificates: true}, server: server, client: certificate,
 			token: issuer.Token("ann", nil),
 			want:  &openshellv1.GetCurrentUserResponse{Subject: "ann", DisplayName: "ann", IdentityProvider: "oidc", Roles: []string{"openshell-user"}},
 		},
 		"without a token the certificate counts": {
-			cfg: auth.Config{OIDC: oidcConfig(issuer), ClientCertificates: true}, server: server, client: certificate,
+			cfg: auth.Config{OIDC: issuer.Config(), ClientCertificates: true}, server: server, client: certificate,
 			want: &openshellv1.GetCurrentUserResponse{Subject: "build", DisplayName: "build", IdentityProvider: "mtls", Roles: []string{"ci", "openshell-user"}},
 		},
 	} {
@@ -208,7 +207,7 @@ func TestBadTokenDoesNotFallThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, auth.Config{OIDC: oidcConfig(issuer), ClientCertificates: true, Unauthenticated: auth.FromAnywhere}, server)
+	g := start(t, auth.Config{OIDC: issuer.Config(), ClientCertificates: true, Unauthenticated: auth.FromAnywhere}, server)
 	conn := g.dial(&tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Client("build").Certificate()}})
 	wantCode(t, call(t, conn, getCurrentUser, issuer.Token("ann", map[string]any{"exp": 1})), codes.Unauthenticated)
 	wantCode(t, call(t, conn, getCurrentUser, ""), codes.OK)

@@ -22,7 +22,6 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
-	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
 )
 
 const (
@@ -165,12 +164,4 @@ func wantCode(t *testing.T, err error, want codes.Code) {
 // loopback is the context of a call from this machine, for what is tested without a connection.
 func loopback(ctx context.Context) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
-}
-
-// oidcConfig takes the tokens of an issuer, as the stock gateway does by default.
-func oidcConfig(issuer *authtest.Issuer) *auth.OIDCConfig {
-	return &auth.OIDCConfig{
-		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
-	}
 }

@@ -23,7 +23,7 @@ import (
 // The issuer changes its keys: tokens of the new one are taken at once, those of the old one not any longer.
 func TestRotation(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	conn := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil).dial(nil)
+	conn := start(t, auth.Config{OIDC: issuer.Config()}, nil).dial(nil)
 	old := issuer.Token("ann", nil)
 	wantCode(t, call(t, conn, getCurrentUser, old), codes.OK)
 	issuer.Rotate()
@@ -36,7 +36,7 @@ func TestRotation(t *testing.T) {
 func TestKnownTokenExpires(t *testing.T) {
 	now := newClock()
 	issuer := authtest.NewIssuer(t)
-	cfg := oidcConfig(issuer)
+	cfg := issuer.Config()
 	conn := start(t, auth.Config{OIDC: cfg, Now: now.Now}, nil).dial(nil)
 	token := issuer.Token("ann", map[string]any{"exp": now.Now().Add(time.Minute).Unix()})
 	wantCode(t, call(t, conn, getCurrentUser, token), codes.OK)
@@ -50,7 +50,7 @@ func TestKnownTokenExpires(t *testing.T) {
 func TestKeysAreFetchedAgainAfterTheTTL(t *testing.T) {
 	now := newClock()
 	issuer := authtest.NewIssuer(t)
-	cfg := oidcConfig(issuer)
+	cfg := issuer.Config()
 	cfg.JWKSTTL = 10 * time.Minute
 	conn := start(t, auth.Config{OIDC: cfg, Now: now.Now}, nil).dial(nil)
 	old := issuer.Token("ann", nil)
@@ -93,7 +93,7 @@ func TestIssuerIsDownAtTheStart(t *testing.T) {
 			now := newClock()
 			issuer := authtest.NewIssuer(t)
 			issuer.Answer(trouble)
-			g := start(t, auth.Config{OIDC: oidcConfig(issuer), Now: now.Now}, nil)
+			g := start(t, auth.Config{OIDC: issuer.Config(), Now: now.Now}, nil)
 			conn := g.dial(nil)
 			err := call(t, conn, getCurrentUser, issuer.Token("ann", nil))
 			wantCode(t, err, codes.Unavailable)
@@ -129,7 +129,7 @@ func TestWrongIssuer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			issuer := authtest.NewIssuer(t)
 			issuer.Announce(tc.announce)
-			_, err := auth.New(t.Context(), auth.Config{OIDC: oidcConfig(issuer), Members: members{}})
+			_, err := auth.New(t.Context(), auth.Config{OIDC: issuer.Config(), Members: members{}})
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want it to say %q", err, tc.says)
 			}
@@ -143,7 +143,7 @@ func TestAllowedIssuers(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
 	keys.Use(issuer.Key())
 	issuer.Announce(map[string]any{"issuer": issuer.URL() + "/", "jwks_uri": keys.URL() + "/keys"})
-	cfg := oidcConfig(issuer)
+	cfg := issuer.Config()
 	cfg.Issuer += "/"
 	cfg.JWKSOrigins = []string{keys.URL()}
 	conn := start(t, auth.Config{OIDC: cfg}, nil).dial(nil)
@@ -167,7 +167,7 @@ func TestRedirects(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, `{"issuer":"`+issuer.URL()+`","jwks_uri":"`+issuer.URL()+`/keys"}`)
 			})
-			conn := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil).dial(nil)
+			conn := start(t, auth.Config{OIDC: issuer.Config()}, nil).dial(nil)
 			forged := attacker.Token("ann", map[string]any{"iss": issuer.URL()})
 			wantCode(t, call(t, conn, getCurrentUser, forged), codes.Unavailable)
 		})
@@ -216,7 +216,7 @@ func TestPublishedKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			issuer := authtest.NewIssuer(t)
 			issuer.Publish(issuer.Key().JWK(), tc.published)
-			conn := start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil).dial(nil)
+			conn := start(t, auth.Config{OIDC: issuer.Config()}, nil).dial(nil)
 			token := authtest.Sign(t, tc.private, tc.algorithm, "k", issuer.Claims("ann", nil))
 			wantCode(t, call(t, conn, getCurrentUser, token), tc.want)
 			wantCode(t, call(t, conn, getCurrentUser, issuer.Token("ann", nil)), codes.OK) // the good one beside it

@@ -56,8 +56,7 @@ func (g *gateway) reaches(conn *grpc.ClientConn, method, token string) (bool, co
 // Every method against every kind of caller: whose call reaches the handler.
 func TestEveryMethod(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	cfg := oidcConfig(issuer)
-	cfg.ScopesClaim = "scope"
+	cfg := issuer.ScopedConfig()
 	g := start(t, auth.Config{OIDC: cfg}, nil)
 	conn := g.dial(nil)
 	roles := func(names ...string) map[string]any { return map[string]any{"roles": names} }
@@ -126,8 +125,7 @@ func TestRulesOfTheContract(t *testing.T) {
 // scope, and only then that there is no such method.
 func TestUnknownMethods(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	scoped := oidcConfig(issuer)
-	scoped.ScopesClaim = "scope"
+	scoped := issuer.ScopedConfig()
 	ca := authtest.NewCA(t, "clients")
 	files := authtest.WriteFiles(t, ca.Server(), ca)
 	server, err := auth.NewTLS(auth.TLSConfig{CertFile: files.Cert, KeyFile: files.Key, ClientCAFile: files.ClientCA})
@@ -147,10 +145,10 @@ func TestUnknownMethods(t *testing.T) {
 		"local development":            {cfg: auth.Config{Unauthenticated: auth.FromLoopback}, want: codes.Unimplemented},
 		"mTLS":                         {cfg: auth.Config{ClientCertificates: true}, server: server, client: withCertificate, want: codes.Unimplemented},
 		"mTLS, no certificate":         {cfg: auth.Config{ClientCertificates: true}, server: server, client: &tls.Config{RootCAs: ca.Pool()}, want: codes.Unauthenticated},
-		"OIDC, no token":               {cfg: auth.Config{OIDC: oidcConfig(issuer)}, want: codes.Unauthenticated},
-		"OIDC, bad token":              {cfg: auth.Config{OIDC: oidcConfig(issuer)}, token: "x", want: codes.Unauthenticated},
-		"OIDC, user":                   {cfg: auth.Config{OIDC: oidcConfig(issuer)}, token: user(""), want: codes.Unimplemented},
-		"OIDC, nobody in particular":   {cfg: auth.Config{OIDC: oidcConfig(issuer)}, token: issuer.Token("ann", map[string]any{"realm_access": nil}), want: codes.PermissionDenied},
+		"OIDC, no token":               {cfg: auth.Config{OIDC: issuer.Config()}, want: codes.Unauthenticated},
+		"OIDC, bad token":              {cfg: auth.Config{OIDC: issuer.Config()}, token: "x", want: codes.Unauthenticated},
+		"OIDC, user":                   {cfg: auth.Config{OIDC: issuer.Config()}, token: user(""), want: codes.Unimplemented},
+		"OIDC, nobody in particular":   {cfg: auth.Config{OIDC: issuer.Config()}, token: issuer.Token("ann", map[string]any{"realm_access": nil}), want: codes.PermissionDenied},
 		"OIDC with scopes, write only": {cfg: auth.Config{OIDC: scoped}, token: user("sandbox:write"), want: codes.PermissionDenied},
 		"OIDC with scopes, all":        {cfg: auth.Config{OIDC: scoped}, token: user("openshell:all"), want: codes.Unimplemented},
 	} {
@@ -248,7 +246,7 @@ func TestBadConfigurations(t *testing.T) {
 		"nobody knows which": {func(*auth.OIDCConfig) {}, "members of workspaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := oidcConfig(issuer)
+			cfg := issuer.Config()
 			tc.change(cfg)
 			_, err := auth.New(t.Context(), auth.Config{OIDC: cfg})
 			if err == nil || !strings.Contains(err.Error(), tc.says) {

@@ -24,7 +24,7 @@ const (
 // without the role is told so.
 func TestWorkspaceRoles(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	g := start(t, auth.Config{OIDC: oidcConfig(issuer), Members: members{
+	g := start(t, auth.Config{OIDC: issuer.Config(), Members: members{
 		{"default", "user"}: workspaceUser, {"default", "admin"}: workspaceAdmin, {"other", "stranger"}: workspaceAdmin,
 		{"default", "odd"}: 7,
 	}}, nil)
@@ -106,7 +106,7 @@ func TestWorkspaceRoles(t *testing.T) {
 // All workspaces at once are for platform administrators; lists of workspaces show one's own.
 func TestAcrossWorkspaces(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	client := openshellv1.NewOpenShellClient(start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil).dial(nil))
+	client := openshellv1.NewOpenShellClient(start(t, auth.Config{OIDC: issuer.Config()}, nil).dial(nil))
 	all := &openshellv1.ListSandboxesRequest{WorkspaceScope: &datamodelv1.WorkspaceSelector{
 		Selection: &datamodelv1.WorkspaceSelector_AllWorkspaces{AllWorkspaces: &datamodelv1.AllWorkspaces{}},
 	}}
@@ -133,7 +133,7 @@ func TestAcrossWorkspaces(t *testing.T) {
 // Without roles, as with certificates or on a developer's machine, everybody administers the platform.
 func TestEverybodyIsAdminWithoutRoles(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	authenticationOnly := oidcConfig(issuer)
+	authenticationOnly := issuer.Config()
 	authenticationOnly.AdminRole, authenticationOnly.UserRole = "", ""
 	for name, tc := range map[string]struct {
 		cfg   auth.Config
@@ -157,7 +157,7 @@ func TestEverybodyIsAdminWithoutRoles(t *testing.T) {
 // Trouble in finding out is not an absence: a client would drop the sandbox from its state.
 func TestMembersCannotBeAsked(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
-	client := openshellv1.NewOpenShellClient(start(t, auth.Config{OIDC: oidcConfig(issuer)}, nil).dial(nil))
+	client := openshellv1.NewOpenShellClient(start(t, auth.Config{OIDC: issuer.Config()}, nil).dial(nil))
 	_, err := client.GetSandbox(withToken(t.Context(), issuer.Token("ann", nil)), &openshellv1.GetSandboxRequest{WorkspaceScope: in("broken")})
 	wantCode(t, err, codes.Unavailable)
 }

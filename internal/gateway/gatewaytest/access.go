@@ -15,10 +15,7 @@ func WithAccess(access auth.Config) Option { return func(o *options) { o.access 
 
 // WithOIDC takes tokens of an issuer, and nobody without one; claims and roles are the stock ones, without scopes.
 func WithOIDC(issuer *authtest.Issuer) Option {
-	return WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
-		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
-	}})
+	return WithAccess(auth.Config{OIDC: issuer.Config()})
 }
 
 // WithLogger takes the gateway's log, which is thrown away otherwise.

@@ -2,10 +2,6 @@ package interop
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path"
@@ -38,16 +34,13 @@ func TestPythonPackage(t *testing.T) {
 		t.Skipf("%s is not set; `make interop` installs the package and sets it", pythonVariable)
 	}
 	issuer := authtest.NewIssuer(t)
-	issuer.Announce(map[string]any{"token_endpoint": tokenEndpoint(t, issuer)})
+	issuer.Register(authtest.Program{ID: "robot", Secret: clientSecret, Claims: adminClaims()})
 	plaintext := gatewaytest.Start(t)
 	gateways := map[string]*gatewaytest.Gateway{
 		"plaintext": plaintext,
 		"guarded":   gatewaytest.Start(t, gatewaytest.RequirePrecondition()),
 		"mtls":      gatewaytest.Start(t, gatewaytest.WithClientCertificate()),
-		"oidc": gatewaytest.Start(t, gatewaytest.WithTLS(), gatewaytest.WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
-			Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-			RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole, ScopesClaim: "scope",
-		}})),
+		"oidc":      gatewaytest.Start(t, gatewaytest.WithTLS(), gatewaytest.WithAccess(auth.Config{OIDC: issuer.ScopedConfig()})),
 	}
 	config := t.TempDir()
 	for name, g := range gateways {
@@ -59,7 +52,7 @@ func TestPythonPackage(t *testing.T) {
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "OPENSHELL_") }),
 		"XDG_CONFIG_HOME="+config, "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1",
 		"INTEROP_CLIENT_SECRET="+clientSecret,
-		"INTEROP_TOKEN_ADMIN="+adminToken(issuer, "admin"),
+		"INTEROP_TOKEN_ADMIN="+issuer.Token("admin", adminClaims()),
 		"INTEROP_TOKEN_READER="+issuer.Token("reader", map[string]any{"scope": "sandbox:read"}),
 		"INTEROP_TOKEN_STRANGER="+issuer.Token("stranger", map[string]any{"scope": "openshell:all"}),
 		"INTEROP_TOKEN_EXPIRED="+issuer.Token("admin", map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}),
@@ -99,30 +92,14 @@ func register(t *testing.T, root, name string, g *gatewaytest.Gateway, issuer *a
 	if name == "oidc" {
 		metadata["oidc_issuer"], metadata["oidc_client_id"], metadata["oidc_audience"] = issuer.URL(), "robot", auth.DefaultAudience
 		write(t, filepath.Join(dir, "oidc_token.json"), marshal(t, map[string]any{
-			"access_token": adminToken(issuer, "admin"), "expires_at": time.Now().Add(time.Hour).Unix(), "issuer": issuer.URL(), "client_id": "openshell-cli",
+			"access_token": issuer.Token("admin", adminClaims()), "expires_at": time.Now().Add(time.Hour).Unix(), "issuer": issuer.URL(), "client_id": "openshell-cli",
 		}))
 	}
 	write(t, filepath.Join(dir, "metadata.json"), marshal(t, metadata))
 }
 
-// tokenEndpoint gives tokens to the one client that has a secret, and returns its URL.
-func tokenEndpoint(t *testing.T, issuer *authtest.Issuer) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.PostFormValue("grant_type") != "client_credentials" || r.PostFormValue("client_id") != "robot" || r.PostFormValue("client_secret") != clientSecret {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_, _ = io.WriteString(w, fmt.Sprintf(`{"access_token": %q, "token_type": "Bearer", "expires_in": 3600}`, adminToken(issuer, "robot")))
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-func adminToken(issuer *authtest.Issuer, subject string) string {
-	return issuer.Token(subject, map[string]any{
-		"realm_access": map[string]any{"roles": []string{auth.DefaultAdminRole}}, "scope": "openshell:all",
-	})
+func adminClaims() map[string]any {
+	return map[string]any{"realm_access": map[string]any{"roles": []string{auth.DefaultAdminRole}}, "scope": "openshell:all"}
 }
 
 // unserved are the methods of the API that a gateway said it does not have, in order.

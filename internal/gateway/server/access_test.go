@@ -30,10 +30,7 @@ type callers struct {
 func startWithOIDC(t *testing.T) (*gatewaytest.Gateway, callers) {
 	t.Helper()
 	issuer := authtest.NewIssuer(t)
-	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: &auth.OIDCConfig{
-		Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
-	}}))
+	g := gatewaytest.Start(t, gatewaytest.WithOIDC(issuer))
 	return g, callers{t: t, issuer: issuer}
 }
 

@@ -219,11 +219,8 @@ func TestWatchWithATokenThatExpires(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
 	var later atomic.Int64
 	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{
-		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
-		OIDC: &auth.OIDCConfig{
-			Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-			RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
-		},
+		Now:  func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+		OIDC: issuer.Config(),
 	}))
 	root := metadata.AppendToOutgoingContext(call(t), "authorization", "Bearer "+issuer.Token("root", map[string]any{"realm_access": map[string]any{"roles": []string{auth.DefaultAdminRole}}}))
 	created, err := g.OpenShell().CreateSandbox(root, createRequest(func(r *openshellv1.CreateSandboxRequest) { r.Name = "web" }))

@@ -105,10 +105,7 @@ func serve(t *testing.T, databaseURL string, issuer *authtest.Issuer) (address s
 	g, err := gateway.New(t.Context(), gateway.Config{
 		Store: store, Version: gateway.Version("soak"),
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)),
-		Access: auth.Config{OIDC: &auth.OIDCConfig{
-			Issuer: issuer.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
-			RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole, ScopesClaim: "scope",
-		}},
+		Access: auth.Config{OIDC: issuer.ScopedConfig()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 )
 
 // Key is a signing key of an issuer.
@@ -95,6 +97,21 @@ func NewIssuer(t testing.TB) *Issuer {
 
 // URL is the issuer's, without a trailing slash.
 func (i *Issuer) URL() string { return i.server.URL }
+
+// Config takes the issuer's tokens as the stock gateway does by default: without scopes.
+func (i *Issuer) Config() *auth.OIDCConfig {
+	return &auth.OIDCConfig{
+		Issuer: i.URL(), Audience: auth.DefaultAudience, JWKSTTL: auth.DefaultJWKSTTL, Leeway: auth.DefaultLeeway,
+		RolesClaim: auth.DefaultRolesClaim, AdminRole: auth.DefaultAdminRole, UserRole: auth.DefaultUserRole,
+	}
+}
+
+// ScopedConfig is [Issuer.Config] with scopes, which the claim "scope" has.
+func (i *Issuer) ScopedConfig() *auth.OIDCConfig {
+	config := i.Config()
+	config.ScopesClaim = "scope"
+	return config
+}
 
 // Key is the one that tokens are signed with.
 func (i *Issuer) Key() Key {
