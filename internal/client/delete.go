@@ -22,8 +22,10 @@ type Deletion struct {
 	Gone
 	// Replaced: it was gone before this delete did anything, and another sandbox, which was left alone, has its name.
 	Replaced bool
-	// ByName: it was deleted by name, without protection against a replacement.
+	// ByName: it was deleted by name, without protection against a replacement, and the reply named it.
 	ByName bool
+	// Unanswered: a delete by name was sent and not answered, so that it may have hit another sandbox.
+	Unanswered bool
 }
 
 // Delete deletes the sandbox with ref's id and waits until that id is gone. The delete is bound to the id, so that it
@@ -31,8 +33,9 @@ type Deletion struct {
 //
 // A gateway without conditional deletes is a NotSupportedError, and nothing is deleted. With allowByName the sandbox is
 // then read, compared and deleted by name: a replacement in between is deleted instead, which DeletedAnotherError reports.
+// A delete by name that is not answered is not repeated; what fails from then on is an UnansweredDeleteError.
 func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletion, error) {
-	d := &deletion{wait: newWait(ref, "gone"), c: c, allowByName: allowByName}
+	d := &deletion{wait: newWait(c.located(ctx, ref), "gone"), c: c, allowByName: allowByName}
 	for {
 		next, err := d.attempt(ctx)
 		if err == nil && next == watch {
@@ -43,7 +46,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletio
 				d.last = nil // only the end of the context, seen by the call
 				err = d.ended(ctx)
 			}
-			return Deletion{}, d.discreet(ctx, err)
+			return Deletion{}, d.failed(d.discreet(ctx, err))
 		}
 		if next == done {
 			return d.result, nil
@@ -54,18 +57,25 @@ func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletio
 	}
 }
 
+// failed adds to an error what is not known of a delete by name.
+func (d *deletion) failed(err error) error {
+	if d.unanswered == nil {
+		return err
+	}
+	return &UnansweredDeleteError{Ref: d.ref, Answer: d.unanswered, Err: err}
+}
+
 // discreet keeps the sandbox's environment out of a refusal that the compute driver may have worded. The sandbox is asked for
-// it: a state need not know all of it.
+// it: a state need not know all of it. If it cannot be seen any more, the text goes.
 func (d *deletion) discreet(ctx context.Context, err error) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || call.Code() != codes.Internal && call.Code() != codes.Unknown {
 		return err
 	}
-	sb, _, unseen := d.c.Observe(ctx, d.ref)
-	if unseen != nil || sb == nil {
-		return err
+	text := "its text is withheld, since the sandbox's environment, which may be in it, could not be read"
+	if sb, _, _ := d.c.Observe(ctx, d.ref); sb != nil {
+		text = d.c.Scrub(withEnvironment(ctx, sb), status.Convert(call.err).Message())
 	}
-	text := d.c.Scrub(withEnvironment(ctx, sb), status.Convert(call.err).Message())
 	return &CallError{Call: call.Call, Endpoint: call.Endpoint, err: status.Error(call.Code(), text)}
 }
 
@@ -76,6 +86,9 @@ type deletion struct {
 	allowByName bool
 	// acted: an own attempt may have deleted the sandbox, so that a replacement found later proves nothing odd.
 	acted bool
+	// unanswered is why the answer to a delete by name did not arrive. From then on nothing is sent any more: nothing binds
+	// such a call to an id, so a repeat could hit another sandbox that has the name by then.
+	unanswered error
 	// undone counts how often a delete was answered as if it would happen, and did not.
 	undone int
 	// answer is the last such answer.
@@ -148,7 +161,7 @@ func (d *deletion) gone(ctx context.Context, gone *Gone, err error) (step, error
 	if gone == nil {
 		return repeat, d.judge(ctx, err)
 	}
-	d.result.Gone = *gone
+	d.result.Gone, d.result.Unanswered = *gone, d.unanswered != nil
 	d.result.Replaced = gone.CurrentID != "" && !d.acted
 	return done, nil
 }
@@ -173,7 +186,7 @@ func (d *deletion) watch(ctx context.Context) (step, error) {
 			d.observed = d.c.Observed(ctx, sb)
 		case deleting || stale >= staleReads:
 			d.observed = d.c.Observed(ctx, sb)
-			if d.undone++; d.undone > 1 {
+			if d.undone++; d.undone > 1 || d.unanswered != nil {
 				return done, &DeleteUndoneError{Ref: d.ref, Answer: d.answer, Observed: d.observed}
 			}
 			return repeat, nil

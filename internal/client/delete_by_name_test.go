@@ -101,21 +101,20 @@ func TestDeleteByName(t *testing.T) {
 			}
 		})
 	})
-	t.Run("lost reply", func(t *testing.T) {
-		f := unaware()
-		f.hooks["lose "+plainDelete] = func(f *fake, _ int, _ any) error { return unavailable() }
-		f.hooks["GetSandbox"] = func(f *fake, nth int, _ any) error {
-			if nth == 2 {
-				f.put("web", idB, ready)
-			}
-			return nil
+	t.Run("gone before the delete", func(t *testing.T) {
+		for name, refusal := range map[string]error{
+			"already absent":      nil,
+			"not found":           status.Error(codes.NotFound, "sandbox not found"),
+			"failed precondition": status.Error(codes.FailedPrecondition, "busy"),
+		} {
+			f := unaware()
+			f.hooks[plainDelete] = func(f *fake, _ int, _ any) error { delete(f.sandboxes, "web"); return refusal }
+			serve(t, f, func(ctx context.Context, c *Client) {
+				if got, err := c.Delete(ctx, web, true); err != nil || got != (Deletion{}) || f.count(plainDelete) != 1 {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+			})
 		}
-		serve(t, f, func(ctx context.Context, c *Client) {
-			got, err := c.Delete(ctx, web, true)
-			if err != nil || got.Replaced || f.count(plainDelete) != 1 {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
 	})
 	t.Run("pending operation", func(t *testing.T) {
 		f := unaware()
@@ -131,5 +130,88 @@ func TestDeleteByName(t *testing.T) {
 		d := &deletion{wait: newWait(web, "gone")}
 		_, err := d.accepted("DeleteSandbox", &openshellv1.DeleteSandboxResponse{})
 		want[*BrokenReplyError](t, err)
+	})
+}
+
+// Nothing binds a delete by name to an id, so one without an answer is not repeated, and what it hit is not known.
+func TestDeleteByNameUnanswered(t *testing.T) {
+	unaware := func(key string, answer hook) *fake {
+		f := newFake()
+		f.serving = false
+		f.put("web", idA, ready)
+		f.hooks[key] = answer
+		return f
+	}
+	replace := func(f *fake, _ int, _ any) error { f.put("web", idB, ready); return unavailable() }
+	for name, tc := range map[string]struct {
+		key    string
+		answer hook
+		holder string // of the name afterwards
+	}{
+		"it hit ours":               {"lose " + plainDelete, refuse(codes.Unavailable), ""},
+		"it hit a stranger":         {"lose " + plainDelete, replace, ""},
+		"it came before a stranger": {plainDelete, replace, idB},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := unaware(tc.key, tc.answer)
+			serve(t, f, func(ctx context.Context, c *Client) {
+				got, err := c.Delete(ctx, web, true)
+				if want := (Deletion{Gone: Gone{CurrentID: tc.holder}, Unanswered: true}); err != nil || got != want {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+			if n := f.count(plainDelete); n != 1 {
+				t.Errorf("%d deletes", n)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		then  hook // of GetSandbox
+		fails func(*testing.T, error)
+	}{
+		"ours is still there": {nil, func(t *testing.T, err error) {
+			t.Helper()
+			if e := as[*DeleteUndoneError](t, err); e.Observed.Phase != "ready" || e.Answer != "" {
+				t.Errorf("%+v", e)
+			}
+		}},
+		"it was given up": {func(f *fake, nth int, _ any) error {
+			switch nth {
+			case 2:
+				f.sandboxes["web"].Status.Phase = deleting
+			case 4:
+				f.sandboxes["web"].Status.Phase = ready
+			}
+			return nil
+		}, func(t *testing.T, err error) { t.Helper(); want[*DeleteUndoneError](t, err) }},
+		"another gateway answers": {turn(2, func(f *fake) { delete(f.sandboxes, "web"); f.workspace = otherWSID }),
+			func(t *testing.T, err error) { t.Helper(); want[*OtherGatewayError](t, err) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := unaware(plainDelete, refuse(codes.DeadlineExceeded))
+			if tc.then != nil {
+				f.hooks["GetSandbox"] = tc.then
+			}
+			serve(t, f, func(ctx context.Context, c *Client) {
+				_, err := c.Delete(ctx, web, true)
+				if e := as[*UnansweredDeleteError](t, err); status.Code(e.Answer) != codes.DeadlineExceeded {
+					t.Errorf("%+v", e)
+				}
+				tc.fails(t, err)
+			})
+			if n := f.count(plainDelete); n != 1 {
+				t.Errorf("%d deletes", n)
+			}
+		})
+	}
+	t.Run("the time limit comes first", func(t *testing.T) {
+		f := unaware(plainDelete, nil)
+		serve(t, f, func(ctx context.Context, c *Client) {
+			ctx, cancel := context.WithCancel(ctx)
+			f.hooks[plainDelete] = func(*fake, int, any) error { cancel(); return unavailable() }
+			_, err := c.Delete(ctx, web, true)
+			want[*UnansweredDeleteError](t, err)
+			want[*WaitError](t, err)
+		})
 	})
 }

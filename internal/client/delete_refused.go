@@ -23,7 +23,7 @@ func (d *deletion) refused(ctx context.Context, err error) (step, error) {
 		d.last = err
 		return repeat, nil
 	case code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
-		d.acted = d.acted || !sentNothing(err) && !isLockTimeout(err)
+		d.acted = d.acted || mayHaveActed(err)
 		d.last = err
 		return repeat, nil
 	default:
@@ -81,7 +81,6 @@ func (d *deletion) byName(ctx context.Context) (step, error) {
 	if sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING {
 		return watch, nil
 	}
-	d.result.ByName = true
 	reply, err := change(ctx, d.c, "DeleteSandbox", d.c.requestTimeout, d.c.openshell.DeleteSandbox, &openshellv1.DeleteSandboxRequest{
 		Name: d.ref.Name, WorkspaceScope: scope(d.ref.Workspace), AllowMissing: true,
 	})
@@ -89,12 +88,26 @@ func (d *deletion) byName(ctx context.Context) (step, error) {
 	case err == nil && IsUUID(reply.GetSandboxId()) && !sameID(reply.GetSandboxId(), d.ref.ID):
 		return done, &DeletedAnotherError{Ref: d.ref, DeletedID: reply.GetSandboxId()}
 	case err == nil:
+		d.result.ByName = d.result.ByName || sameID(reply.GetSandboxId(), d.ref.ID)
 		return d.accepted("DeleteSandbox", reply)
 	case status.Code(err) == codes.NotFound:
 		d.answer = CodeName(err)
 		return watch, nil
+	case mayHaveActed(err):
+		d.acted, d.answer, d.unanswered = true, "", err
+		return watch, nil
 	default:
 		return d.refused(ctx, err)
+	}
+}
+
+// mayHaveActed tells that a delete ended without an answer, and may have taken effect all the same.
+func mayHaveActed(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return !sentNothing(err) && !isLockTimeout(err)
+	default:
+		return false
 	}
 }
 

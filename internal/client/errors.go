@@ -61,15 +61,19 @@ func (e *OtherGatewayError) Error() string {
 		e.Endpoint, e.Ref.Workspace, e.FoundWorkspaceID, e.Ref.WorkspaceID)
 }
 
-// UnprovenError is an answer that looks as if the sandbox were gone, which could not be confirmed: a missing workspace
-// and a lack of access look the same.
+// UnprovenError is an answer that looks as if the sandbox were gone, which could not be confirmed: a missing workspace,
+// a lack of access and another gateway look the same.
 type UnprovenError struct {
 	Ref Ref
-	// Err is what stood in the way of the confirmation.
+	// Err is what stood in the way of the confirmation; nil if the workspace can be read, and no id was recorded to compare
+	// with.
 	Err error
 }
 
 func (e *UnprovenError) Error() string {
+	if e.Err == nil {
+		return "the gateway does not show the sandbox, but that proves nothing: no id of the workspace was recorded, which would tell this gateway from others"
+	}
 	return "the gateway does not show the sandbox, but that proves nothing, since the workspace could not be read: " + e.Err.Error()
 }
 
@@ -123,17 +127,35 @@ func (e *DeletedAnotherError) Error() string {
 	return fmt.Sprintf("the delete by name deleted ANOTHER sandbox, with id %s: it took the name %q between the read and the delete", e.DeletedID, e.Ref.Name)
 }
 
-// DeleteUndoneError is a delete that the gateway answered as if it would happen, and gave up again.
+// DeleteUndoneError is a sandbox that is still there after a delete, and not being deleted.
 type DeleteUndoneError struct {
 	Ref Ref
-	// Answer is what it said, such as ACCEPTED.
+	// Answer is what the gateway said, twice, such as ACCEPTED; empty if it did not answer.
 	Answer   string
 	Observed Observed
 }
 
 func (e *DeleteUndoneError) Error() string {
-	return "the gateway answered the delete with " + e.Answer + ", twice, but the sandbox is still there and not being deleted: " + e.Observed.String()
+	text := "the sandbox is still there and not being deleted: " + e.Observed.String()
+	if e.Answer != "" {
+		text = "the gateway answered the delete with " + e.Answer + ", twice, but " + text
+	}
+	return text
 }
+
+// UnansweredDeleteError is a delete by name that was sent and not answered, and whose outcome could not be found out.
+type UnansweredDeleteError struct {
+	Ref Ref
+	// Answer is what came instead of the answer, Err how the watch for the outcome ended.
+	Answer, Err error
+}
+
+func (e *UnansweredDeleteError) Error() string {
+	return fmt.Sprintf("a delete by name was sent and not answered (%v), and is not repeated, since nothing would bind the repeat to the id; then: %v", e.Answer, e.Err)
+}
+
+// Unwrap gives how the watch ended.
+func (e *UnansweredDeleteError) Unwrap() error { return e.Err }
 
 // FailedError is a sandbox that reached a phase from which what was waited for cannot come.
 type FailedError struct {

@@ -22,7 +22,8 @@ const (
 	// StoodIn means that the caller may not read the workspace; listing its sandboxes, which shows that the workspace
 	// exists and the caller has access, stood in. It does not tell one gateway from another.
 	StoodIn
-	// NotRecorded means that the workspace can be read, but no id was recorded to compare with.
+	// NotRecorded means that the workspace can be read, but no id was recorded to compare with. It is enough for a record
+	// without a sandbox's id alone, see [Client.ProveAbsent]: such a one stands for nothing that could be forgotten.
 	NotRecorded
 )
 
@@ -66,12 +67,34 @@ func (c *Client) prove(ctx context.Context, ref Ref, currentID string) (*Gone, e
 		gone.Evidence = StoodIn
 	case err != nil:
 		return nil, &UnprovenError{Ref: ref, Err: err}
+	case ref.WorkspaceID == "" && ref.ID != "":
+		return nil, &UnprovenError{Ref: ref}
 	case ref.WorkspaceID == "":
 		gone.Evidence = NotRecorded
 	case !sameID(workspace.GetMetadata().GetId(), ref.WorkspaceID):
 		return nil, &OtherGatewayError{Endpoint: c.endpoint.url, Ref: ref, FoundWorkspaceID: workspace.GetMetadata().GetId()}
 	}
 	return gone, nil
+}
+
+// located gives a ref without a workspace id the one of the gateway that shows the ref's sandbox now, if the caller may read
+// it. Once the sandbox is gone, nothing tells that gateway from others any more.
+func (c *Client) located(ctx context.Context, ref Ref) Ref {
+	if ref.WorkspaceID == "" {
+		if sb, _, _ := c.Observe(ctx, ref); sb != nil {
+			ref.WorkspaceID = c.WorkspaceID(ctx, ref.Workspace)
+		}
+	}
+	return ref
+}
+
+// WorkspaceID reads the id of a workspace; empty if it cannot be read.
+func (c *Client) WorkspaceID(ctx context.Context, name string) string {
+	workspace, err := c.Workspace(ctx, name)
+	if err != nil {
+		return ""
+	}
+	return workspace.GetMetadata().GetId()
 }
 
 func (c *Client) probeList(ctx context.Context, workspace string) error {

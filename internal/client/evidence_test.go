@@ -18,6 +18,9 @@ func refuse(code codes.Code) hook {
 	return func(*fake, int, any) error { return status.Error(code, "refused") }
 }
 
+// unrecorded is what a state knows that was written by a caller without the scope for the workspace.
+var unrecorded = Ref{Workspace: "default", Name: "web", ID: idA}
+
 // What Observe makes of every pair of answers: only the recorded workspace id, or the stand-in, turns "not there" into
 // "gone".
 func TestObserve(t *testing.T) {
@@ -68,7 +71,14 @@ func TestObserve(t *testing.T) {
 			set: func(f *fake) { f.hooks["GetWorkspace"] = refuse(codes.Unavailable) }, wantErr: unproven,
 		},
 		"absent, no workspace id recorded": {
-			set: func(*fake) {}, ref: Ref{Workspace: "default", Name: "web", ID: idA}, gone: &Gone{Evidence: NotRecorded},
+			set: func(*fake) {}, ref: unrecorded, wantErr: unproven,
+		},
+		"replaced, no workspace id recorded": {
+			set: func(f *fake) { f.put("web", idB, ready) }, ref: unrecorded, wantErr: unproven,
+		},
+		"absent, no workspace id recorded, no scope for the workspace": {
+			set: func(f *fake) { f.hooks["GetWorkspace"] = refuse(codes.PermissionDenied) }, ref: unrecorded,
+			gone: &Gone{Evidence: StoodIn},
 		},
 		"unauthenticated": {
 			set:     func(f *fake) { f.hooks["GetSandbox"] = refuse(codes.Unauthenticated) },
@@ -135,4 +145,43 @@ func TestProveAbsent(t *testing.T) {
 			t.Errorf("held: %v, %v, %v", holder, gone, err)
 		}
 	})
+}
+
+// Even a legacy record without any id can be forgotten, if nobody has the name.
+func TestProveAbsentWithoutAnyID(t *testing.T) {
+	f := newFake()
+	serve(t, f, func(ctx context.Context, c *Client) {
+		if _, gone, err := c.ProveAbsent(ctx, Ref{Workspace: "default", Name: "web"}); err != nil || *gone != (Gone{Evidence: NotRecorded}) {
+			t.Errorf("%v, %v", gone, err)
+		}
+	})
+}
+
+// A delete without a recorded workspace id believes the gateway that has shown the sandbox, and no other one.
+func TestDeleteWithoutAWorkspaceID(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set   func(*fake)
+		fails func(*testing.T, error)
+	}{
+		"there":    {func(f *fake) { f.put("web", idA, ready) }, nil},
+		"absent":   {func(*fake) {}, func(t *testing.T, err error) { t.Helper(); want[*UnprovenError](t, err) }},
+		"replaced": {func(f *fake) { f.put("web", idB, ready) }, func(t *testing.T, err error) { t.Helper(); want[*UnprovenError](t, err) }},
+		"moved midway": {func(f *fake) {
+			f.put("web", idA, ready)
+			f.hooks[guardedDelete] = func(f *fake, _ int, _ any) error { f.workspace = otherWSID; return nil }
+		}, func(t *testing.T, err error) { t.Helper(); want[*OtherGatewayError](t, err) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			tc.set(f)
+			serve(t, f, func(ctx context.Context, c *Client) {
+				_, err := c.Delete(ctx, unrecorded, true)
+				if tc.fails != nil {
+					tc.fails(t, err)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -33,7 +33,7 @@ func (c *Client) ObservePolicy(ctx context.Context, ref Ref, version uint32) (*o
 		return nil, nil, nil, &BrokenReplyError{Call: "GetSandboxPolicyStatus", Problem: "a revision without a version or a policy"}
 	}
 	if revision != nil {
-		revision.LoadError = c.Scrub(ctx, revision.GetLoadError())
+		revision.LoadError = c.Scrub(withEnvironment(ctx, sb), revision.GetLoadError())
 	}
 	return revision, sb, nil, nil
 }

@@ -143,3 +143,16 @@ func TestWaitForPolicy(t *testing.T) {
 		})
 	}
 }
+
+// Why a policy could not be loaded may be told with the sandbox's environment, which a state need not know.
+func TestPolicyLoadErrorIsScrubbed(t *testing.T) {
+	f := withPolicy()
+	f.sandboxes["web"].Spec.Environment = map[string]string{"TOKEN": "token-123456"}
+	f.revisions[0].Status, f.revisions[0].LoadError = openshellv1.PolicyStatus_POLICY_STATUS_FAILED, "no host token-123456.example.com"
+	serve(t, f, func(ctx context.Context, c *Client) {
+		err := c.WaitForPolicy(ctx, web, 1)
+		if e := as[*PolicyError](t, err); e.LoadError != "no host (sensitive value).example.com" {
+			t.Error(e)
+		}
+	})
+}

@@ -110,7 +110,10 @@ func advice(err error, timeout string) string {
 	if _, ok := errors.AsType[*client.OtherGatewayError](err); ok {
 		return "point the provider's endpoint (or " + envEndpoint + ") to the gateway the sandbox was created on. If that gateway or its database is gone for good, and the sandbox with it, " + stateRm + "."
 	}
-	if _, ok := errors.AsType[*client.UnprovenError](err); ok {
+	if e, ok := errors.AsType[*client.UnprovenError](err); ok {
+		if e.Err == nil {
+			return "make sure that the provider's endpoint leads to the gateway the sandbox was created on. Where the sandbox exists, terraform apply -refresh-only by a caller with the scope workspace:read records the workspace's id. If the sandbox is gone for good, " + stateRm + "."
+		}
 		return "make sure that the workspace exists and that the provider's credentials give access to it, then run this again. If the workspace is gone for good, and the sandbox with it, " + stateRm + "."
 	}
 	if _, ok := errors.AsType[*client.OutcomeUnknownError](err); ok {
@@ -208,4 +211,10 @@ func goneWhat(ref client.Ref, gone client.Gone) string {
 		return fmt.Sprintf("The sandbox with id %s, which Terraform made, is gone. Its name now belongs to another sandbox, with id %s, which Terraform leaves alone.", ref.ID, gone.CurrentID)
 	}
 	return fmt.Sprintf("The sandbox with id %s is gone: somebody else deleted it, or the gateway did after it had finished.", ref.ID)
+}
+
+// replacedFault is a replacement where on_identity_mismatch asks for an error.
+func replacedFault(ref client.Ref, gone client.Gone) report {
+	return report{title: "The sandbox was replaced by another one", what: goneWhat(ref, gone), ref: ref, state: stateKept,
+		todo: "find out who replaced it, then " + stateRm + "; or set on_identity_mismatch = \"warn\" in the provider's configuration."}
 }

@@ -149,12 +149,13 @@ func TestWriteOnlyRefusals(t *testing.T) {
 	g.MustProvider(t, "a")
 	s := connected(t, g, nil)
 	state := s.created(secretive(1))
-	g.Intercept(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	refusal := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if strings.Contains(info.FullMethod, "ConditionalSandboxes") {
 			return nil, status.Error(codes.Internal, "the driver failed with SECRET="+canary)
 		}
 		return handle(ctx, req)
-	})
+	}
+	g.Intercept(refusal)
 	attach := secretive(1)
 	attach["providers"] = textSetOf("a")
 	stop := secretive(1)
@@ -168,6 +169,14 @@ func TestWriteOnlyRefusals(t *testing.T) {
 		expect(t, "error", diags.errors(), "INTERNAL", "the driver failed with SECRET=(sensitive value)", state.text("id"))
 		if strings.Contains(diags.String(), canary) {
 			t.Errorf("%s: %s", name, diags)
+		}
+	}
+	for name, unseen := range map[string]codes.Code{"not readable": codes.PermissionDenied, "gone": codes.NotFound} {
+		g.Intercept(chain(refusal, refuse(unseen, "/GetSandbox")))
+		left, diags := s.destroy(t.Context(), state)
+		expect(t, "error", diags.errors(), "INTERNAL", "withheld", state.text("id"))
+		if strings.Contains(diags.String(), canary) || !sameState(left, state) {
+			t.Errorf("%s: state %v\n%s", name, left, diags)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -35,8 +36,7 @@ func (r *sandboxResource) Delete(ctx context.Context, req resource.DeleteRequest
 		return
 	}
 	if deletion.Replaced && r.data.mismatchIsError {
-		report{title: "The sandbox was replaced by another one", what: goneWhat(m.ref(), deletion.Gone), ref: m.ref(), state: stateKept,
-			todo: "find out who replaced it, then " + stateRm + "; or set on_identity_mismatch = \"warn\" in the provider's configuration."}.asError(&resp.Diagnostics)
+		replacedFault(m.ref(), deletion.Gone).asError(&resp.Diagnostics)
 		return
 	}
 	reportDeletion(m.ref(), deletion, &resp.Diagnostics)
@@ -47,6 +47,14 @@ func reportDeletion(ref client.Ref, deletion client.Deletion, diags *diag.Diagno
 	if deletion.Replaced {
 		report{title: "The sandbox had already been replaced by another one", what: goneWhat(ref, deletion.Gone), ref: ref, state: stateRemoved,
 			todo: "nothing, unless the other sandbox should not be there: then have its owner delete it."}.asWarning(diags)
+	}
+	if deletion.Unanswered {
+		what := fmt.Sprintf("The gateway does not offer deletes bound to a sandbox's id, so the id was compared first and the delete sent by name (allow_unconditional_delete). That call was not answered. The sandbox with id %s is gone; whether the call hit it, or another sandbox that had taken the name, is not known.", ref.ID)
+		if deletion.CurrentID != "" {
+			what += " The name now belongs to another sandbox, with id " + deletion.CurrentID + "."
+		}
+		report{title: "A delete by name was not answered", what: what, ref: ref, state: stateRemoved,
+			todo: "if others use this name, ask them whether a sandbox of theirs is missing; the gateway's log tells what was deleted. A gateway that offers openshell.conditional.v1 rules this out."}.asWarning(diags)
 	}
 	if deletion.ByName {
 		report{title: "The sandbox was deleted by name", what: "The gateway does not offer deletes bound to a sandbox's id, so the id was compared first and the delete sent by name (allow_unconditional_delete). The gateway's reply named our sandbox. A sandbox that somebody had put under the name in between would have been deleted instead.", ref: ref, state: stateRemoved,
@@ -60,6 +68,13 @@ func deleteFailure(ref client.Ref, err error) report {
 	if another, ok := errors.AsType[*client.DeletedAnotherError](err); ok {
 		r.title = "ANOTHER sandbox was deleted"
 		r.todo = "tell the owner of the sandbox with id " + another.DeletedID + ". Ours was gone before, so the next refresh or destroy takes it out of the state. A gateway that offers openshell.conditional.v1 rules this out; until then set allow_unconditional_delete = false."
+	}
+	if _, ok := errors.AsType[*client.UnansweredDeleteError](err); ok {
+		if _, ok := errors.AsType[*client.DeleteUndoneError](err); ok {
+			r.todo = "destroy again: it compares the id anew and, if the sandbox still has the name, sends one more delete. The one without an answer may yet take effect, on whatever has the name then; the gateway's log tells."
+		} else {
+			r.title = "Whether the sandbox was deleted is not known"
+		}
 	}
 	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
 		r.title = "The gateway cannot delete exactly this sandbox"

@@ -125,6 +125,39 @@ func TestDeleteUnaware(t *testing.T) {
 		}
 		expect(t, "error", diags.errors(), "ANOTHER", stranger, state.text("id"))
 	})
+	t.Run("opted in, hits another one and is not answered", func(t *testing.T) {
+		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
+		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
+		state := s.created(values{"name": str("web")})
+		g.Intercept(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			if !strings.HasSuffix(info.FullMethod, "OpenShell/DeleteSandbox") {
+				return handle(ctx, req)
+			}
+			stranger := g.Replace(t, "web").GetMetadata().GetId()
+			_, _ = handle(ctx, req)
+			g.WaitGone(t, stranger)
+			return nil, status.Error(codes.Unavailable, "lost in a test")
+		})
+		left, diags := s.destroy(t.Context(), state)
+		if left != nil || len(diags.errors()) > 0 || plainDeletes(g) != 1 {
+			t.Errorf("state %v, calls %v\n%s", left, g.AllCalls(), diags)
+		}
+		expect(t, "warning", diags.warnings(), "not answered", "whether the call hit it", "is not known", state.text("id"))
+		if text := diags.String(); strings.Contains(text, "named our sandbox") {
+			t.Error(text)
+		}
+	})
+	t.Run("opted in, does not arrive", func(t *testing.T) {
+		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
+		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
+		state := s.created(values{"name": str("web")})
+		g.Intercept(refuse(codes.Unavailable, "OpenShell/DeleteSandbox"))
+		left, diags := s.destroy(t.Context(), state)
+		if !sameState(left, state) || plainDeletes(g) != 1 {
+			t.Errorf("state %v, calls %v", left, g.AllCalls())
+		}
+		expect(t, "error", diags.errors(), "not answered", "still there", "phase ready", "kept as it was", "destroy again", state.text("id"))
+	})
 }
 
 // answering makes something happen right before a method, by the end of its name.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
@@ -35,8 +34,7 @@ func (r *sandboxResource) Read(ctx context.Context, req resource.ReadRequest, re
 	case err != nil:
 		failure(notRead, m.ref(), stateKept, "read", err).asError(&resp.Diagnostics)
 	case gone != nil && gone.CurrentID != "" && r.data.mismatchIsError:
-		report{title: "The sandbox was replaced by another one", what: goneWhat(m.ref(), *gone), ref: m.ref(), state: stateKept,
-			todo: "find out who replaced it, then " + stateRm + "; or set on_identity_mismatch = \"warn\" in the provider's configuration."}.asError(&resp.Diagnostics)
+		replacedFault(m.ref(), *gone).asError(&resp.Diagnostics)
 	case gone != nil:
 		r.remove(ctx, m, *gone, resp)
 	default:
@@ -62,9 +60,7 @@ func (r *sandboxResource) refresh(ctx context.Context, c *client.Client, m sandb
 	m.follow(sb)
 	m.followPolicy(ctx, revision, resp.Private, &resp.Diagnostics)
 	if m.WorkspaceID.IsNull() { // this gateway has our id, so it is the right one; perhaps the caller may read it now
-		if workspace, err := c.Workspace(ctx, m.Workspace.ValueString()); err == nil {
-			m.WorkspaceID = types.StringValue(workspace.GetMetadata().GetId())
-		}
+		m.WorkspaceID = textOrNull(c.WorkspaceID(ctx, m.Workspace.ValueString()))
 	}
 	switch sb.GetStatus().GetPhase() {
 	case openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING:

@@ -179,6 +179,28 @@ func TestReadRemovesWhatIsGone(t *testing.T) {
 		}
 		expect(t, "warning", diags.warnings(), "not certain", "workspace:read")
 	})
+	t.Run("with the scope only later", func(t *testing.T) {
+		g, other := gatewaytest.Start(t), gatewaytest.Start(t)
+		s := connected(t, g, nil)
+		g.Intercept(refuse(codes.PermissionDenied, "/GetWorkspace"))
+		state := s.created(values{"name": str("web")})
+		g.Intercept(nil)
+		moved := connected(t, other, nil)
+		for _, look := range []func(context.Context, values) (values, diagnostics){moved.refresh, moved.destroy} {
+			left, diags := look(t.Context(), state)
+			if !sameState(left, state) {
+				t.Errorf("state %v", left)
+			}
+			expect(t, "error", diags.errors(), state.text("id"), "no id of the workspace was recorded", "kept as it was", "-refresh-only", "terraform state rm")
+		}
+		left, diags := s.refresh(t.Context(), state)
+		if left.text("workspace_id") == "" || len(diags) > 0 {
+			t.Errorf("state %v\n%s", left, diags)
+		}
+		if left, diags := s.destroy(t.Context(), left); left != nil || len(diags) > 0 {
+			t.Errorf("state %v\n%s", left, diags)
+		}
+	})
 }
 
 // The endpoint leads to another gateway, whether that has a web or not: an error, and nothing is believed.
