@@ -56,13 +56,16 @@ func during(operationID string, decide store.Decide) store.Decide {
 	}
 }
 
-// refused goes back to the state before the operation, its timers included. The policy that the sandbox has been given
-// since stays.
+// refused goes back to the state before the operation, its timers included. What other calls have written since stays: the
+// policy, and which changes of providers and of the configuration were the last.
 func refused(current store.Sandbox, now time.Time) (store.Change, error) {
 	before := current.Operation.Before
 	return settle(store.OutcomeRefused)(rewrite(current, func(next *store.Sandbox) {
-		admission := next.Status.GetConfigurationAdmission()
+		admission, since := next.Status.GetConfigurationAdmission(), next.Status.GetProvisioning()
 		next.Status, next.Operation = proto.CloneOf(before.Status), before.Operation
+		p := provisioningOf(next.Status)
+		p.ConfigurationChangeId, p.ConfigurationChangeTime = since.GetConfigurationChangeId(), since.GetConfigurationChangeTime()
+		p.AttachmentChangeId, p.AttachmentChangeTime = since.GetAttachmentChangeId(), since.GetAttachmentChangeTime()
 		if admission.GetPolicyVersion() != next.Status.GetConfigurationAdmission().GetPolicyVersion() {
 			SetPolicy(next, admission.GetPolicyVersion(), admission.GetPolicyHash())
 		}
@@ -100,11 +103,16 @@ func setPhase(s *openshellv1.SandboxStatus, phase openshellv1.SandboxPhase, reas
 // setPending says whether a create or start call of the driver is unanswered; such a sandbox cannot be deleted.
 func setPending(s *store.Sandbox, pending bool) {
 	s.Operation.Pending = pending
-	if s.Status.GetProvisioning() == nil {
-		s.Status.Provisioning = &openshellv1.SandboxProvisioning{}
+	p := provisioningOf(s.Status)
+	p.DriverOperationPending, p.DriverOperationId = pending, s.Operation.ID
+}
+
+// provisioningOf is a part of a status, to be written to.
+func provisioningOf(s *openshellv1.SandboxStatus) *openshellv1.SandboxProvisioning {
+	if s.GetProvisioning() == nil {
+		s.Provisioning = &openshellv1.SandboxProvisioning{}
 	}
-	s.Status.Provisioning.DriverOperationPending = pending
-	s.Status.Provisioning.DriverOperationId = s.Operation.ID
+	return s.Provisioning
 }
 
 // reason is that of the condition Ready.

@@ -45,34 +45,46 @@ func (m *Manager) insert(ctx context.Context, workspace string, draft Draft) (st
 	var s store.Sandbox
 	err := m.store.Transact(ctx, func(tx store.Tx) error {
 		err := tx.Admit(draft.Request)
-		if err == nil && draft.Admit != nil {
-			err = draft.Admit(tx)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			s, err = tx.CreateSandbox(workspace, build)
+		if draft.Admit != nil {
+			if err := draft.Admit(tx); err != nil {
+				return err
+			}
+		}
+		if s, err = tx.CreateSandbox(workspace, build); err != nil {
+			return err
 		}
 		for _, child := range draft.Children {
-			if err != nil {
-				break
-			}
 			child.Workspace, child.SandboxID = s.Workspace, s.ID
-			_, err = tx.CreateObject(child)
+			if _, err := tx.CreateObject(child); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 	return s, err
 }
 
 // create has the driver take a new sandbox on.
 func (m *Manager) create(ctx context.Context, s store.Sandbox) (store.Sandbox, error) {
-	if err := m.call(ctx, s, m.driver.Create); err != nil {
-		if errors.Is(err, errClosing) {
+	err := m.call(ctx, s, m.driver.Create)
+	switch {
+	case errors.Is(err, errClosing):
+		return store.Sandbox{}, err
+	case err != nil:
+		refusal := &DriverError{Action: "create", Sandbox: s, Err: err}
+		last, err := m.change(ctx, s, during(s.Operation.ID, removed(store.OutcomeRefused)))
+		switch {
+		case errors.Is(err, store.ErrNotFound): // another attempt was refused before
+			return store.Sandbox{}, refusal
+		case err != nil:
 			return store.Sandbox{}, err
+		case last.Operation.ID != s.Operation.ID: // the driver has taken it on by another attempt
+			return last, nil
 		}
-		if _, err := m.change(ctx, s, during(s.Operation.ID, removed(store.OutcomeRefused))); err != nil {
-			return store.Sandbox{}, err
-		}
-		return store.Sandbox{}, &DriverError{Action: "create", Sandbox: s, Err: err}
+		return store.Sandbox{}, refusal
 	}
 	return m.change(ctx, s, during(s.Operation.ID, m.taken(ctx, s)))
 }

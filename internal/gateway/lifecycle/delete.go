@@ -45,10 +45,15 @@ func (m *Manager) delete(ctx context.Context, s store.Sandbox) (Deletion, error)
 	case errors.Is(err, errClosing):
 		return Deletion{}, err
 	case err != nil:
-		if _, err := m.change(ctx, s, during(s.Operation.ID, refused)); err != nil {
+		refusal := &DriverError{Action: "delete", Sandbox: s, Err: err}
+		_, err := m.change(ctx, s, during(s.Operation.ID, refused))
+		switch {
+		case errors.Is(err, store.ErrNotFound): // another attempt at this delete was not refused
+			return Deletion{ID: s.ID, Gone: true}, nil
+		case err != nil:
 			return Deletion{}, err
 		}
-		return Deletion{}, &DriverError{Action: "delete", Sandbox: s, Err: err}
+		return Deletion{}, refusal
 	case d.Gone:
 		return m.remove(ctx, s)
 	}

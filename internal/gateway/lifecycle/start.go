@@ -12,11 +12,16 @@ import (
 // nothing. Errors are those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Start(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		s, err := m.store.ChangeSandbox(ctx, target, precondition, startAsked(target.Request, precondition, operationOf(target.Request)))
-		if err != nil || !s.Operation.Pending {
-			return s, err
+		asked, err := m.store.ChangeSandbox(ctx, target, precondition, startAsked(target.Request, precondition, operationOf(target.Request)))
+		if err != nil || !asked.Operation.Pending {
+			return asked, err
 		}
-		return m.start(ctx, s)
+		s, err := m.start(ctx, asked)
+		switch s.Phase() {
+		case stopping, stopped, deleting: // another attempt was refused, or somebody stopped or deleted it meanwhile
+			err = &PhaseError{Action: "start", Sandbox: s}
+		}
+		return m.conclude(ctx, target.Request, asked.Operation.ID, s, err)
 	})
 }
 
@@ -31,12 +36,17 @@ func (m *Manager) start(ctx context.Context, s store.Sandbox) (store.Sandbox, er
 		if s.Operation.Kind == store.OperationRestart {
 			back = restartRefused(newID())
 		}
-		if _, err := m.change(ctx, s, during(s.Operation.ID, back)); err != nil {
-			return store.Sandbox{}, err
+		if last, err := m.change(ctx, s, during(s.Operation.ID, back)); err != nil || started(last) { // by another attempt
+			return last, err
 		}
 		return store.Sandbox{}, &DriverError{Action: "start", Sandbox: s, Err: err}
 	}
 	return m.change(ctx, s, during(s.Operation.ID, m.taken(ctx, s)))
+}
+
+// started says whether a sandbox runs or is being started.
+func started(s store.Sandbox) bool {
+	return s.Phase() == ready || s.Phase() == starting && !waiting(s)
 }
 
 // startAsked is a client's wish to have a sandbox started (contract, phases and lifecycle).
@@ -46,7 +56,9 @@ func startAsked(request *store.Request, precondition *store.Precondition, operat
 			return nothing, err
 		}
 		switch phase := current.Phase(); {
-		case phase == ready, phase == starting && !waiting(current):
+		case phase == starting && current.Operation.Pending: // the call joins the one that is at it
+			return nothing, nil
+		case started(current):
 			return store.Change{Settle: store.OutcomeDone}, nil
 		case phase == stopped, phase == completed, phase == starting,
 			phase == failed && (reason(current) == reasonMainProcessFailed || reason(current) == reasonProvisioningTimedOut):

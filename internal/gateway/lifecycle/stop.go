@@ -12,15 +12,15 @@ import (
 // those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Stop(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		s, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(target.Request, precondition, operationOf(target.Request)))
-		if err != nil || s.Phase() != stopping {
-			return s, err
+		asked, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(target.Request, precondition, operationOf(target.Request)))
+		if err != nil || asked.Phase() != stopping {
+			return asked, err
 		}
-		s, err = m.stop(ctx, s)
+		s, err := m.stop(ctx, asked)
 		if err == nil && s.Phase() != stopped { // somebody deleted it, or started it again, while it stopped
-			return store.Sandbox{}, &PhaseError{Action: "stop", Sandbox: s}
+			err = &PhaseError{Action: "stop", Sandbox: s}
 		}
-		return s, err
+		return m.conclude(ctx, target.Request, asked.Operation.ID, s, err)
 	})
 }
 
@@ -31,8 +31,8 @@ func (m *Manager) stop(ctx context.Context, s store.Sandbox) (store.Sandbox, err
 	case errors.Is(err, errClosing):
 		return store.Sandbox{}, err
 	case err != nil:
-		if _, err := m.change(ctx, s, during(s.Operation.ID, refused)); err != nil {
-			return store.Sandbox{}, err
+		if last, err := m.change(ctx, s, during(s.Operation.ID, refused)); err != nil || last.Phase() == stopped { // by another attempt
+			return last, err
 		}
 		return store.Sandbox{}, &DriverError{Action: "stop", Sandbox: s, Err: err}
 	}
@@ -46,7 +46,9 @@ func stopAsked(request *store.Request, precondition *store.Precondition, operati
 			return nothing, err
 		}
 		switch phase := current.Phase(); {
-		case phase == stopping, phase == stopped, phase == completed, phase == failed && reason(current) == reasonMainProcessFailed:
+		case phase == stopping: // the call joins the one that is at it
+			return nothing, nil
+		case phase == stopped, phase == completed, phase == failed && reason(current) == reasonMainProcessFailed:
 			return store.Change{Settle: store.OutcomeDone}, nil
 		case phase == ready, phase == starting && current.Operation.Kind == store.OperationRestart:
 			return rewrite(current, func(s *store.Sandbox) {
