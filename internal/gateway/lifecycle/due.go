@@ -53,12 +53,21 @@ func (m *Manager) claim(ctx context.Context) time.Duration {
 		if len(claimed) == 0 { // another process has it
 			return retryAfter
 		}
-		for _, s := range claimed {
+		for i, s := range claimed {
 			m.busy.Add(1)
 			if !m.spawn(func(ctx context.Context) { m.resume(ctx, s) }) {
+				m.busy.Add(-1)
+				m.giveBack(ctx, claimed[i:])
 				return idle
 			}
 		}
+	}
+}
+
+// giveBack leaves what the manager has claimed while it was being closed to another.
+func (m *Manager) giveBack(ctx context.Context, claimed []store.Sandbox) {
+	for _, s := range claimed {
+		m.reschedule(context.WithoutCancel(ctx), s, 0)
 	}
 }
 

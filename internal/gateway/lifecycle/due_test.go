@@ -154,3 +154,62 @@ func TestObserveFails(t *testing.T) {
 		f.want(s.ID, ready)
 	})
 }
+
+// closing is a store that has a manager closed when it has just claimed something.
+type closing struct {
+	store.Store
+	close func()
+}
+
+func (c *closing) ClaimDue(ctx context.Context, limit int, lease time.Duration) ([]store.Sandbox, error) {
+	claimed, err := c.Store.ClaimDue(ctx, limit, lease)
+	if len(claimed) > 0 {
+		go c.close()
+		<-ctx.Done()
+	}
+	return claimed, err
+}
+
+// What is claimed by a manager that closes is not kept from others until its lease runs out.
+func TestClosingGivesBack(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.kill()
+		for range 2 {
+			if _, err := f.store.CreateSandbox(f.Context(), store.DefaultWorkspace, born(newID(), newID(), newID(), Draft{Name: newID(), Spec: steered(nil)})); err != nil {
+				f.Fatal(err)
+			}
+		}
+		time.Sleep(lease)
+		made, closed := make(chan struct{}), make(chan struct{})
+		f.Manager = New(&closing{f.store, func() {
+			<-made
+			f.Manager.Close(context.Background())
+			close(closed)
+		}}, f.driver, quiet)
+		close(made)
+		<-closed
+		if n := f.busy.Load(); n != 0 {
+			f.Errorf("%d workers count as busy", n)
+		}
+		due, err := f.store.ClaimDue(f.Context(), 10, lease)
+		if err != nil || len(due) != 2 {
+			f.Errorf("%d are due, %v", len(due), err)
+		}
+	})
+}
+
+// Only what is due before the loop wakes by itself wakes it.
+func TestReschedulingWakesTheLoop(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		s := f.mustRun(nil)
+		m := &Manager{store: f.store, log: quiet, wake: make(chan struct{}, 1)} // without a loop
+		m.reschedule(f.Context(), s, idle)
+		if len(m.wake) != 0 {
+			f.Error("it was woken for what it would have found by itself")
+		}
+		m.reschedule(f.Context(), s, idle-1)
+		if len(m.wake) != 1 {
+			f.Error("it was not woken")
+		}
+	})
+}

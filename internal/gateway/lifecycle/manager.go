@@ -54,7 +54,8 @@ func New(s store.Store, d driver.Driver, log *slog.Logger) *Manager {
 	return m
 }
 
-// Close waits for the workers, and stops them when ctx ends. What they leave undone is in the store, due at once.
+// Close waits for the workers, and stops them when ctx ends. What they leave undone is in the store, due at once,
+// or when its lease runs out.
 func (m *Manager) Close(ctx context.Context) {
 	m.mu.Lock()
 	m.closing = true
@@ -134,14 +135,17 @@ func (m *Manager) hold(ctx context.Context, s store.Sandbox) {
 	}
 }
 
-// reschedule has an operation taken up after a while. Should it fail, the lease runs out.
+// reschedule has an operation taken up after a while. Should it fail, the lease runs out. The loop finds by itself what is not
+// due before it wakes again.
 func (m *Manager) reschedule(ctx context.Context, s store.Sandbox, after time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
 	if err := m.store.Reschedule(ctx, s.ID, s.Operation.ID, after); err != nil && ctx.Err() == nil {
 		m.log.WarnContext(ctx, "cannot reschedule an operation", "sandbox_id", s.ID, "operation", s.Operation.Kind, "error", err)
 	}
-	m.nudge()
+	if after < idle {
+		m.nudge()
+	}
 }
 
 // change changes a sandbox by its id, as every step after the first of a request does: its name may have another holder
