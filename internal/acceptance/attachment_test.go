@@ -36,7 +36,7 @@ func TestO16AttachInPlace(t *testing.T) {
 		}
 		g.Attach(t, "web", "three")
 		conflicts := 0
-		g.Intercept(before("ConditionalSandboxes/AttachSandboxProvider", func() error { // somebody else's write got in between
+		g.Intercept(gatewaytest.Before("ConditionalSandboxes/AttachSandboxProvider", func() error { // somebody else's write got in between
 			if conflicts++; conflicts > 1 {
 				return nil
 			}
@@ -70,7 +70,7 @@ func TestO16AttachToAStranger(t *testing.T) {
 	ours := s.up()
 	s.sandbox(`name = "web"`, `providers = ["one"]`)
 	var stranger *openshellv1.Sandbox
-	g.Intercept(before("ConditionalSandboxes/AttachSandboxProvider", func() error {
+	g.Intercept(gatewaytest.Before("ConditionalSandboxes/AttachSandboxProvider", func() error {
 		if stranger == nil {
 			stranger = g.Replace(t, "web")
 		}

@@ -34,7 +34,7 @@ func TestT9NameTakenDuringTheDelete(t *testing.T) {
 	s := set(t, cli.Require(t), g)
 	ours := s.up()
 	var stranger *openshellv1.Sandbox
-	g.Intercept(before("/GetSandbox", func() error {
+	g.Intercept(gatewaytest.Before("/GetSandbox", func() error {
 		if stranger == nil && s.deletes() > 0 {
 			g.WaitGone(t, ours)
 			stranger = g.MustCreate(t, "web")
@@ -103,7 +103,7 @@ func TestT11LostReplyOfADelete(t *testing.T) {
 				s := set(t, c, g)
 				ours := s.up()
 				var stranger *openshellv1.Sandbox
-				g.Intercept(lose(conditional, func() {
+				g.Intercept(gatewaytest.Lose(conditional, func() {
 					g.WaitGone(t, ours)
 					if replaced {
 						stranger = g.MustCreate(t, "web")
@@ -181,7 +181,7 @@ func TestO5VersionConflict(t *testing.T) {
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
 	ours := s.up()
-	g.Intercept(before(conditional, func() error {
+	g.Intercept(gatewaytest.Before(conditional, func() error {
 		mine, _ := g.Get(t, "web")
 		version := mine.GetMetadata().GetResourceVersion()
 		g.TouchVersion(t, "web", version+10)

@@ -52,9 +52,9 @@ func TestT8NotFoundProvesNothing(t *testing.T) {
 	t.Parallel()
 	notFound := []string{"/GetSandbox", conditional}
 	for name, fault := range map[string]grpc.UnaryServerInterceptor{
-		"no access":             both(refuse(codes.NotFound, notFound...), refuse(codes.PermissionDenied, "/GetWorkspace", "/ListSandboxes")),
-		"no workspace":          refuse(codes.NotFound, append(notFound, "/GetWorkspace", "/ListSandboxes")...),
-		"no answer on that now": both(refuse(codes.NotFound, notFound...), refuse(codes.Internal, "/GetWorkspace")),
+		"no access":             gatewaytest.Chain(gatewaytest.Refuse(codes.NotFound, notFound...), gatewaytest.Refuse(codes.PermissionDenied, "/GetWorkspace", "/ListSandboxes")),
+		"no workspace":          gatewaytest.Refuse(codes.NotFound, append(notFound, "/GetWorkspace", "/ListSandboxes")...),
+		"no answer on that now": gatewaytest.Chain(gatewaytest.Refuse(codes.NotFound, notFound...), gatewaytest.Refuse(codes.Internal, "/GetWorkspace")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +181,7 @@ func TestT8WithoutTheScopeForTheWorkspace(t *testing.T) {
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
 	ours := s.up()
-	g.Intercept(refuse(codes.PermissionDenied, "/GetWorkspace"))
+	g.Intercept(gatewaytest.Refuse(codes.PermissionDenied, "/GetWorkspace"))
 	r := s.Destroy(t.Context())
 	s.expect(r, 0, cli.Warning, "workspace:read", ours)
 	if _, ok := g.GetByID(t, ours); ok || strings.Contains(string(s.raw()), ours) {

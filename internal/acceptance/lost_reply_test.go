@@ -26,7 +26,7 @@ func TestT17T20LostReplyOfACreate(t *testing.T) {
 				g := gatewaytest.Start(t)
 				s := set(t, c, g)
 				s.sandbox(arguments...)
-				g.Intercept(lose("/CreateSandbox", func() {}))
+				g.Intercept(gatewaytest.Lose("/CreateSandbox", nil))
 				ours := s.up()
 				if all := sandboxes(t, g); len(all) != 1 || all[0].GetMetadata().GetId() != ours {
 					t.Errorf("state %s, gateway %v", ours, all)
@@ -44,7 +44,7 @@ func TestT17StrangerAfterALostCreate(t *testing.T) {
 	g := gatewaytest.Start(t)
 	s := set(t, cli.Require(t), g)
 	var stranger *openshellv1.Sandbox
-	g.Intercept(before("/CreateSandbox", func() error {
+	g.Intercept(gatewaytest.Before("/CreateSandbox", func() error {
 		stranger = g.MustCreate(t, "web")
 		return status.Error(codes.Unavailable, "lost in a test")
 	}))

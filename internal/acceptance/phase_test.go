@@ -87,7 +87,7 @@ func TestO25ReplacedDuringTheWait(t *testing.T) {
 		s := set(t, c, g, simulated(`never_ready = true`))
 		var ours string
 		var stranger *openshellv1.Sandbox
-		g.Intercept(before("/GetSandbox", func() error {
+		g.Intercept(gatewaytest.Before("/GetSandbox", func() error {
 			if stranger == nil {
 				ours = g.WaitName(t, "web").GetMetadata().GetId()
 				stranger = g.Replace(t, "web")
@@ -115,7 +115,7 @@ func TestO30StartLosesAgainstADelete(t *testing.T) {
 			return nil
 		},
 		"between": func(_ *stage, remove func() error) grpc.UnaryServerInterceptor {
-			return before("ConditionalSandboxes/StartSandbox", remove)
+			return gatewaytest.Before("ConditionalSandboxes/StartSandbox", remove)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -265,10 +265,10 @@ func TestO1PolicyIsNotForAStranger(t *testing.T) {
 	for name, setUp := range map[string]func(s *stage, replace func()){
 		"before the apply": func(_ *stage, replace func()) { replace() },
 		"right before call": func(s *stage, replace func()) {
-			s.g.Intercept(before("/UpdateSandboxConfig", func() error { replace(); return nil }))
+			s.g.Intercept(gatewaytest.Before("/UpdateSandboxConfig", func() error { replace(); return nil }))
 		},
 		"after the read": func(s *stage, replace func()) {
-			s.g.Intercept(before("/GetSandboxPolicyStatus", func() error { replace(); return nil }))
+			s.g.Intercept(gatewaytest.Before("/GetSandboxPolicyStatus", func() error { replace(); return nil }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,12 +310,12 @@ func TestPolicyOnAnUnawareGateway(t *testing.T) {
 func TestPolicyAnswers(t *testing.T) {
 	t.Parallel()
 	s, ours := policyStage(t)
-	s.g.Intercept(lose("/UpdateSandboxConfig", func() {}))
+	s.g.Intercept(gatewaytest.Lose("/UpdateSandboxConfig", nil))
 	s.write(policyFile, fixedParts+gitlab)
 	s.inPlace(ours)
 	s.updates(1, ours)
 
-	s.g.Intercept(refuse(codes.PermissionDenied, "/UpdateSandboxConfig"))
+	s.g.Intercept(gatewaytest.Refuse(codes.PermissionDenied, "/UpdateSandboxConfig"))
 	s.write(policyFile, wholePolicy)
 	s.expectAt(s.Apply(t.Context(), ""), web, "policy", ours, "config:write", "kept as it was")
 	s.holds(fixedParts + gitlab)

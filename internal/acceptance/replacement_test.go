@@ -66,7 +66,7 @@ func TestO1DestroyRacesAReplacement(t *testing.T) {
 		s := set(t, c, g)
 		ours := s.up()
 		var stranger *openshellv1.Sandbox
-		g.Intercept(before(conditional, func() error {
+		g.Intercept(gatewaytest.Before(conditional, func() error {
 			if stranger == nil {
 				stranger = g.Replace(t, "web")
 			}

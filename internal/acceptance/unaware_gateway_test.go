@@ -55,7 +55,7 @@ func TestO2Replacement(t *testing.T) {
 		s.provider(g, "allow_unconditional_delete = true")
 		ours := s.up()
 		var stranger *openshellv1.Sandbox
-		g.Intercept(before(openshellv1.OpenShell_DeleteSandbox_FullMethodName, func() error {
+		g.Intercept(gatewaytest.Before(openshellv1.OpenShell_DeleteSandbox_FullMethodName, func() error {
 			if stranger == nil {
 				stranger = g.Replace(t, "web")
 			}
@@ -80,7 +80,7 @@ func TestO2MixedFleet(t *testing.T) {
 	s := set(t, cli.Require(t), g)
 	s.provider(g, "allow_unconditional_delete = true")
 	ours := s.up()
-	g.Intercept(refuse(codes.Unimplemented, conditional))
+	g.Intercept(gatewaytest.Refuse(codes.Unimplemented, conditional))
 	state := s.raw()
 	s.expect(s.Destroy(t.Context()), 1, cli.Error, ours, "UNIMPLEMENTED", "kept as it was")
 	s.stateIs(state)
