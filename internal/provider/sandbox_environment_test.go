@@ -172,7 +172,7 @@ func TestWriteOnlyRefusals(t *testing.T) {
 		}
 	}
 	for name, unseen := range map[string]codes.Code{"not readable": codes.PermissionDenied, "gone": codes.NotFound} {
-		g.Intercept(chain(refusal, refuse(unseen, "/GetSandbox")))
+		g.Intercept(gatewaytest.Chain(refusal, gatewaytest.Refuse(unseen, "/GetSandbox")))
 		left, diags := s.destroy(t.Context(), state)
 		expect(t, "error", diags.errors(), "INTERNAL", "withheld", state.text("id"))
 		if strings.Contains(diags.String(), canary) || !sameState(left, state) {

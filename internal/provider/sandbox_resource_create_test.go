@@ -3,13 +3,10 @@ package provider
 import (
 	"context"
 	"regexp"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
@@ -145,23 +142,11 @@ func TestCreateWaits(t *testing.T) {
 
 // A lost reply ends with one sandbox and its id in the state; with a stranger's never.
 func TestCreateLostReply(t *testing.T) {
-	lose := func(after bool) grpc.UnaryServerInterceptor {
-		var lost atomic.Bool
-		return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if strings.HasSuffix(info.FullMethod, "/CreateSandbox") && lost.CompareAndSwap(false, true) {
-				if after {
-					_, _ = handle(ctx, req)
-				}
-				return nil, status.Error(codes.Unavailable, "lost in a test")
-			}
-			return handle(ctx, req)
-		}
-	}
 	for name, config := range map[string]values{"named": {"name": str("web")}, "invented": {}} {
 		t.Run(name, func(t *testing.T) {
 			g := gatewaytest.Start(t)
 			s := connected(t, g, nil)
-			g.Intercept(lose(true))
+			g.Intercept(gatewaytest.Lose("/CreateSandbox", nil))
 			state := s.created(config)
 			if n := len(g.Calls(openshellv1.OpenShell_CreateSandbox_FullMethodName)); n != 1 || idIn(t, g, state.text("name")) != state.text("id") {
 				t.Errorf("%d creates, state %v", n, state)

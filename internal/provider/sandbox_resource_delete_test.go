@@ -118,7 +118,10 @@ func TestDeleteUnaware(t *testing.T) {
 		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
 		state := s.created(values{"name": str("web")})
 		var stranger string
-		g.Intercept(answering("OpenShell/DeleteSandbox", func() { stranger = g.Replace(t, "web").GetMetadata().GetId() }))
+		g.Intercept(gatewaytest.Before("OpenShell/DeleteSandbox", func() error {
+			stranger = g.Replace(t, "web").GetMetadata().GetId()
+			return nil
+		}))
 		left, diags := s.destroy(t.Context(), state)
 		if !sameState(left, state) {
 			t.Errorf("state %v", left)
@@ -151,23 +154,13 @@ func TestDeleteUnaware(t *testing.T) {
 		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
 		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
 		state := s.created(values{"name": str("web")})
-		g.Intercept(refuse(codes.Unavailable, "OpenShell/DeleteSandbox"))
+		g.Intercept(gatewaytest.Refuse(codes.Unavailable, "OpenShell/DeleteSandbox"))
 		left, diags := s.destroy(t.Context(), state)
 		if !sameState(left, state) || plainDeletes(g) != 1 {
 			t.Errorf("state %v, calls %v", left, g.AllCalls())
 		}
 		expect(t, "error", diags.errors(), "not answered", "still there", "phase ready", "kept as it was", "destroy again", state.text("id"))
 	})
-}
-
-// answering makes something happen right before a method, by the end of its name.
-func answering(method string, fn func()) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if strings.HasSuffix(info.FullMethod, method) {
-			fn()
-		}
-		return handle(ctx, req)
-	}
 }
 
 // A secret of the sandbox that the gateway repeats is in no message.

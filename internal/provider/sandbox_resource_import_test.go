@@ -128,7 +128,7 @@ func TestImportRefused(t *testing.T) {
 			expect(t, "error", diags.errors(), tc.says...)
 		})
 	}
-	g.Intercept(refuse(codes.Unauthenticated, "/GetSandbox"))
+	g.Intercept(gatewaytest.Refuse(codes.Unauthenticated, "/GetSandbox"))
 	if state, diags := s.importState(t.Context(), "web", nil); state != nil || len(diags.errors()) != 1 {
 		t.Errorf("state %v\n%s", state, diags)
 	}

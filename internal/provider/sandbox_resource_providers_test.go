@@ -149,7 +149,7 @@ func TestProvidersRefused(t *testing.T) {
 		g.MustProvider(t, "a")
 		s := connected(t, g, nil)
 		state := s.created(managed([]string{}))
-		g.Intercept(refuse(codes.NotFound, "/GetSandbox", "/GetWorkspace"))
+		g.Intercept(gatewaytest.Refuse(codes.NotFound, "/GetSandbox", "/GetWorkspace"))
 		left, diags := s.change(t.Context(), state, managed([]string{"a"}))
 		expect(t, "error", diags.errors(), "proves nothing", "kept as it was")
 		if !sameState(left, state) || attachments(g) > 0 {

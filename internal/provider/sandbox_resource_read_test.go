@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
@@ -35,18 +34,6 @@ func (s *server) created(config values) values {
 		s.t.Fatalf("create: %s", diags)
 	}
 	return state
-}
-
-// refuse makes methods fail, by the end of their names.
-func refuse(code codes.Code, methods ...string) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		for _, method := range methods {
-			if strings.HasSuffix(info.FullMethod, method) {
-				return nil, status.Error(code, "refused in a test")
-			}
-		}
-		return handle(ctx, req)
-	}
 }
 
 // sameState compares states by meaning.
@@ -86,16 +73,16 @@ func expect(t *testing.T, what string, diags diagnostics, says ...string) {
 // Only a proof takes a sandbox out of the state: every other answer is an error that leaves the state as it was.
 func TestReadKeepsTheState(t *testing.T) {
 	for name, fault := range map[string]grpc.UnaryServerInterceptor{
-		"unauthenticated":             refuse(codes.Unauthenticated, "/GetSandbox"),
-		"no access":                   refuse(codes.PermissionDenied, "/GetSandbox"),
-		"internal":                    refuse(codes.Internal, "/GetSandbox"),
-		"unknown method":              refuse(codes.Unimplemented, "/GetSandbox"),
-		"unavailable":                 refuse(codes.Unavailable, "/GetSandbox"),
-		"no member, concealed":        refuse(codes.NotFound, "/GetSandbox", "/GetWorkspace"),
-		"no member, 0.1":              chain(refuse(codes.NotFound, "/GetSandbox"), refuse(codes.PermissionDenied, "/GetWorkspace", "/ListSandboxes")),
-		"no workspace":                chain(refuse(codes.NotFound, "/GetSandbox"), refuse(codes.NotFound, "/GetWorkspace")),
-		"workspace not readable now":  chain(refuse(codes.NotFound, "/GetSandbox"), refuse(codes.Internal, "/GetWorkspace")),
-		"workspace, then no identity": chain(refuse(codes.NotFound, "/GetSandbox"), refuse(codes.Unauthenticated, "/GetWorkspace")),
+		"unauthenticated":             gatewaytest.Refuse(codes.Unauthenticated, "/GetSandbox"),
+		"no access":                   gatewaytest.Refuse(codes.PermissionDenied, "/GetSandbox"),
+		"internal":                    gatewaytest.Refuse(codes.Internal, "/GetSandbox"),
+		"unknown method":              gatewaytest.Refuse(codes.Unimplemented, "/GetSandbox"),
+		"unavailable":                 gatewaytest.Refuse(codes.Unavailable, "/GetSandbox"),
+		"no member, concealed":        gatewaytest.Refuse(codes.NotFound, "/GetSandbox", "/GetWorkspace"),
+		"no member, 0.1":              gatewaytest.Chain(gatewaytest.Refuse(codes.NotFound, "/GetSandbox"), gatewaytest.Refuse(codes.PermissionDenied, "/GetWorkspace", "/ListSandboxes")),
+		"no workspace":                gatewaytest.Chain(gatewaytest.Refuse(codes.NotFound, "/GetSandbox"), gatewaytest.Refuse(codes.NotFound, "/GetWorkspace")),
+		"workspace not readable now":  gatewaytest.Chain(gatewaytest.Refuse(codes.NotFound, "/GetSandbox"), gatewaytest.Refuse(codes.Internal, "/GetWorkspace")),
+		"workspace, then no identity": gatewaytest.Chain(gatewaytest.Refuse(codes.NotFound, "/GetSandbox"), gatewaytest.Refuse(codes.Unauthenticated, "/GetWorkspace")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,16 +100,6 @@ func TestReadKeepsTheState(t *testing.T) {
 				t.Errorf("after that, state %v\n%s", left, diags)
 			}
 		})
-	}
-}
-
-func chain(interceptors ...grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		for _, i := range interceptors {
-			next := handle
-			handle = func(ctx context.Context, req any) (any, error) { return i(ctx, req, info, next) }
-		}
-		return handle(ctx, req)
 	}
 }
 
@@ -167,7 +144,7 @@ func TestReadRemovesWhatIsGone(t *testing.T) {
 	t.Run("without the scope for the workspace", func(t *testing.T) {
 		g := gatewaytest.Start(t)
 		s := connected(t, g, nil)
-		g.Intercept(refuse(codes.PermissionDenied, "/GetWorkspace"))
+		g.Intercept(gatewaytest.Refuse(codes.PermissionDenied, "/GetWorkspace"))
 		state := s.created(values{"name": str("web")})
 		if state.text("workspace_id") != "" {
 			t.Error("a workspace id came from nowhere")
@@ -182,7 +159,7 @@ func TestReadRemovesWhatIsGone(t *testing.T) {
 	t.Run("with the scope only later", func(t *testing.T) {
 		g, other := gatewaytest.Start(t), gatewaytest.Start(t)
 		s := connected(t, g, nil)
-		g.Intercept(refuse(codes.PermissionDenied, "/GetWorkspace"))
+		g.Intercept(gatewaytest.Refuse(codes.PermissionDenied, "/GetWorkspace"))
 		state := s.created(values{"name": str("web")})
 		g.Intercept(nil)
 		moved := connected(t, other, nil)
@@ -289,7 +266,7 @@ func TestReadWithoutID(t *testing.T) {
 			if left, diags = s.destroy(t.Context(), state); left != nil || len(diags.errors()) > 0 {
 				t.Errorf("state %v\n%s", left, diags)
 			}
-			g.Intercept(refuse(codes.NotFound, "/GetWorkspace"))
+			g.Intercept(gatewaytest.Refuse(codes.NotFound, "/GetWorkspace"))
 			if left, diags = s.destroy(t.Context(), state); !sameState(left, state) || len(diags.errors()) != 1 {
 				t.Errorf("not proved, state %v\n%s", left, diags)
 			}

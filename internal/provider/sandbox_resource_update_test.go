@@ -98,11 +98,12 @@ func TestUpdateSparesStrangers(t *testing.T) {
 		s := connected(t, g, nil)
 		state := s.created(config)
 		replaced := false
-		g.Intercept(answering("ConditionalSandboxes/StopSandbox", func() {
+		g.Intercept(gatewaytest.Before("ConditionalSandboxes/StopSandbox", func() error {
 			if !replaced {
 				replaced = true
 				g.Replace(t, "web")
 			}
+			return nil
 		}))
 		check(t, g, s, state, state.text("id"), "is gone")
 	})
@@ -116,7 +117,7 @@ func TestUpdateSparesStrangers(t *testing.T) {
 		g := gatewaytest.Start(t)
 		s := connected(t, g, nil)
 		state := s.created(config)
-		g.Intercept(refuse(codes.NotFound, "/GetSandbox", "/GetWorkspace"))
+		g.Intercept(gatewaytest.Refuse(codes.NotFound, "/GetSandbox", "/GetWorkspace"))
 		check(t, g, s, state, "proves nothing")
 	})
 	t.Run("unaware gateway, opted in for deletes", func(t *testing.T) {
