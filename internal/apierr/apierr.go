@@ -56,14 +56,25 @@ func (e *InvalidArgument) GRPCStatus() *status.Status {
 	)
 }
 
-// VersionConflict refuses a change because the object is at another resource version than the caller expects.
+// VersionConflict refuses a change because the sandbox is at another resource version than the caller expects.
 type VersionConflict struct {
+	// Workspace, Name and ID of the sandbox stand in the text alone: upstream's details do not have them, so that they are
+	// empty in what a client gets.
+	Workspace, Name, ID string
 	// Current is the version the object is at; 0 when the gateway did not say.
 	Current uint64
 }
 
 func (e *VersionConflict) Error() string {
-	return "resource version conflict: the current version is " + strconv.FormatUint(e.Current, 10) + "; read the object again"
+	text := "the sandbox"
+	if e.Name != "" {
+		text = "sandbox '" + e.Name + "' in workspace '" + e.Workspace + "' (id " + e.ID + ")"
+	}
+	text += " is not at the expected resource version"
+	if e.Current != 0 {
+		text += " but at " + strconv.FormatUint(e.Current, 10)
+	}
+	return text + "; nothing was changed. Read it again"
 }
 
 // GRPCStatus is upstream's own conflict: ABORTED with recovery=REFRESH_STATE.

@@ -44,6 +44,25 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// What a gateway does not say is not made up.
+func TestVersionConflictSaysWhatIsKnown(t *testing.T) {
+	for _, tc := range []struct {
+		err  apierr.VersionConflict
+		want string
+	}{
+		{apierr.VersionConflict{}, "the sandbox is not at the expected resource version; nothing was changed. Read it again"},
+		{apierr.VersionConflict{Current: 7}, "the sandbox is not at the expected resource version but at 7; nothing was changed. Read it again"},
+		{
+			apierr.VersionConflict{Workspace: "default", Name: "web", ID: "some-id", Current: 7},
+			"sandbox 'web' in workspace 'default' (id some-id) is not at the expected resource version but at 7; nothing was changed. Read it again",
+		},
+	} {
+		if got := tc.err.Error(); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+}
+
 // A reason means something only under its own domain and code; anything else must stay the error it was.
 func TestFromLeavesOthersAlone(t *testing.T) {
 	foreign := func(code codes.Code, domain, reason string) error {

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
@@ -137,7 +136,7 @@ func TestEveryCall(t *testing.T) {
 // populate makes the sandbox that the calls are about, and the members that make them.
 func populate(ctx context.Context, t *testing.T, client openshellv1.OpenShellClient) *openshellv1.Sandbox {
 	t.Helper()
-	other := &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: "other"}}
+	other := inWorkspace("other")
 	if _, err := client.CreateWorkspace(ctx, &openshellv1.CreateWorkspaceRequest{Name: "other"}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
@@ -50,6 +51,10 @@ func wantCode(t *testing.T, err error, code codes.Code) {
 	if status.Code(err) != code {
 		t.Errorf("error %v, want %v", err, code)
 	}
+}
+
+func inWorkspace(name string) *datamodelv1.WorkspaceSelector {
+	return &datamodelv1.WorkspaceSelector{Selection: &datamodelv1.WorkspaceSelector_Workspace{Workspace: name}}
 }
 
 func plainDelete(name string) *openshellv1.DeleteSandboxRequest {
@@ -153,28 +158,28 @@ func TestWithoutConditional(t *testing.T) {
 func TestRequirePrecondition(t *testing.T) {
 	g := gatewaytest.Start(t, gatewaytest.RequirePrecondition())
 	a := g.MustCreate(t, "web")
-	for method, do := range map[string]func(name string) error{
-		conditionalv1.ConditionalSandboxes_DeleteSandbox_FullMethodName: func(name string) error {
-			_, err := g.OpenShell().DeleteSandbox(call(t), plainDelete(name))
+	for method, do := range map[string]func(where, name string) error{
+		conditionalv1.ConditionalSandboxes_DeleteSandbox_FullMethodName: func(where, name string) error {
+			_, err := g.OpenShell().DeleteSandbox(call(t), &openshellv1.DeleteSandboxRequest{Name: name, WorkspaceScope: inWorkspace(where)})
 			return err
 		},
-		conditionalv1.ConditionalSandboxes_StopSandbox_FullMethodName: func(name string) error {
-			_, err := g.OpenShell().StopSandbox(call(t), &openshellv1.StopSandboxRequest{Name: name, WorkspaceScope: gatewaytest.Default()})
+		conditionalv1.ConditionalSandboxes_StopSandbox_FullMethodName: func(where, name string) error {
+			_, err := g.OpenShell().StopSandbox(call(t), &openshellv1.StopSandboxRequest{Name: name, WorkspaceScope: inWorkspace(where)})
 			return err
 		},
-		conditionalv1.ConditionalSandboxes_StartSandbox_FullMethodName: func(name string) error {
-			_, err := g.OpenShell().StartSandbox(call(t), &openshellv1.StartSandboxRequest{Name: name, WorkspaceScope: gatewaytest.Default()})
+		conditionalv1.ConditionalSandboxes_StartSandbox_FullMethodName: func(where, name string) error {
+			_, err := g.OpenShell().StartSandbox(call(t), &openshellv1.StartSandboxRequest{Name: name, WorkspaceScope: inWorkspace(where)})
 			return err
 		},
 	} {
-		for _, name := range []string{"web", "none"} {
-			err := do(name)
+		for _, about := range [][2]string{{"default", "web"}, {"default", "none"}, {"nowhere", "web"}} { // whatever is there
+			err := do(about[0], about[1])
 			var required *apierr.PreconditionRequired
 			if wantCode(t, err, codes.FailedPrecondition); !errors.As(apierr.From(err), &required) || required.Method != method {
-				t.Errorf("%s: %v", method, err)
+				t.Errorf("%s of %v: %v", method, about, err)
 			}
 		}
-		wantCode(t, do(""), codes.InvalidArgument)
+		wantCode(t, do("default", ""), codes.InvalidArgument)
 	}
 	if s, ok := g.GetByID(t, a.GetMetadata().GetId()); !ok || s.GetMetadata().GetResourceVersion() != a.GetMetadata().GetResourceVersion() {
 		t.Errorf("after the refusals: %v", s)

@@ -11,26 +11,54 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/rules"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
+const (
+	attach = openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH
+	detach = openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_DETACH
+)
+
 // AttachSandboxProvider attaches a provider to whatever sandbox holds the name.
 func (s *Server) AttachSandboxProvider(ctx context.Context, req *openshellv1.AttachSandboxProviderRequest) (*openshellv1.AttachSandboxProviderResponse, error) {
-	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
-	if err != nil {
-		return nil, err
-	}
-	if err := checkProviderName(req.GetProvider()); err != nil {
-		return nil, err
-	}
-	return s.attach(ctx, workspace, req, nil)
+	return attachReply(s.changePlainAttachment(ctx, attach, req))
 }
 
 // DetachSandboxProvider detaches a provider from whatever sandbox holds the name.
 func (s *Server) DetachSandboxProvider(ctx context.Context, req *openshellv1.DetachSandboxProviderRequest) (*openshellv1.DetachSandboxProviderResponse, error) {
+	return detachReply(s.changePlainAttachment(ctx, detach, req))
+}
+
+func attachReply(a *attachment, err error) (*openshellv1.AttachSandboxProviderResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := receiptProto(a.receipt)
+	return &openshellv1.AttachSandboxProviderResponse{Sandbox: ToProto(a.sandbox), Attached: a.changed, Receipt: receipt}, err
+}
+
+func detachReply(a *attachment, err error) (*openshellv1.DetachSandboxProviderResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := receiptProto(a.receipt)
+	return &openshellv1.DetachSandboxProviderResponse{Sandbox: ToProto(a.sandbox), Detached: a.changed, Receipt: receipt}, err
+}
+
+// attachmentRequest asks to attach or detach a provider.
+type attachmentRequest interface {
+	payload
+	GetSandbox() string
+	GetProvider() string
+	GetExpectedResourceVersion() uint64
+	GetWorkspaceScope() *datamodelv1.WorkspaceSelector
+}
+
+func (s *Server) changePlainAttachment(ctx context.Context, kind openshellv1.ProviderMutationKind, req attachmentRequest) (*attachment, error) {
 	workspace, err := s.addressed(ctx, req.GetSandbox(), req.GetWorkspaceScope())
 	if err != nil {
 		return nil, err
@@ -38,7 +66,7 @@ func (s *Server) DetachSandboxProvider(ctx context.Context, req *openshellv1.Det
 	if err := checkProviderName(req.GetProvider()); err != nil {
 		return nil, err
 	}
-	return s.detach(ctx, workspace, req, nil)
+	return s.changeAttachment(ctx, kind, workspace, req, nil)
 }
 
 func checkProviderName(name string) error {
@@ -48,42 +76,31 @@ func checkProviderName(name string) error {
 	return nil
 }
 
-// attach is what the plain and the conditional call have in common once the caller is let in.
-func (s *Server) attach(ctx context.Context, workspace string, req *openshellv1.AttachSandboxProviderRequest, p *store.Precondition) (*openshellv1.AttachSandboxProviderResponse, error) {
-	if err := s.notTerminating(ctx, workspace); err != nil {
+// changeAttachment is what the plain and the conditional calls have in common once the caller is let in.
+func (s *Server) changeAttachment(
+	ctx context.Context, kind openshellv1.ProviderMutationKind, workspace string, req attachmentRequest, p *store.Precondition,
+) (*attachment, error) {
+	a := &attachment{
+		target: store.Target{Workspace: workspace, Name: req.GetSandbox()}, precondition: p, version: req.GetExpectedResourceVersion(),
+		provider: req.GetProvider(), kind: kind, epoch: uuid.NewString(),
+	}
+	if a.attaches() {
+		if err := s.notTerminating(ctx, workspace); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if a.request, err = newRequest(ctx, workspace, req, p); err != nil {
 		return nil, err
 	}
-	request, err := newRequest(ctx, workspace, req, p)
-	if err != nil {
-		return nil, err
-	}
-	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH, workspace, req, p, request)
-	if err := a.transact(ctx, s); err != nil {
-		return nil, err
-	}
-	receipt, err := receiptProto(a.receipt)
-	return &openshellv1.AttachSandboxProviderResponse{Sandbox: ToProto(a.sandbox), Attached: a.changed, Receipt: receipt}, err
-}
-
-// detach is the same for the other way.
-func (s *Server) detach(ctx context.Context, workspace string, req *openshellv1.DetachSandboxProviderRequest, p *store.Precondition) (*openshellv1.DetachSandboxProviderResponse, error) {
-	request, err := newRequest(ctx, workspace, req, p)
-	if err != nil {
-		return nil, err
-	}
-	a := newAttachment(openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_DETACH, workspace, req, p, request)
-	if err := a.transact(ctx, s); err != nil {
-		return nil, err
-	}
-	receipt, err := receiptProto(a.receipt)
-	return &openshellv1.DetachSandboxProviderResponse{Sandbox: ToProto(a.sandbox), Detached: a.changed, Receipt: receipt}, err
+	return a, a.transact(ctx, s)
 }
 
 // attachment is the wish to attach or detach a provider and, after its transaction, what came of it.
 type attachment struct {
 	target       store.Target
 	precondition *store.Precondition
-	version      uint64 // that a plain call expects; 0 for any
+	version      uint64 // that the request expects; 0 for any
 	provider     string
 	kind         openshellv1.ProviderMutationKind
 	request      *store.Request // whose id is that of the mutation
@@ -94,20 +111,7 @@ type attachment struct {
 	receipt store.Object
 }
 
-func newAttachment(kind openshellv1.ProviderMutationKind, workspace string, req interface {
-	GetSandbox() string
-	GetProvider() string
-	GetExpectedResourceVersion() uint64
-}, p *store.Precondition, request *store.Request) attachment {
-	return attachment{
-		target: store.Target{Workspace: workspace, Name: req.GetSandbox()}, precondition: p, version: req.GetExpectedResourceVersion(),
-		provider: req.GetProvider(), kind: kind, request: request, epoch: uuid.NewString(),
-	}
-}
-
-func (a *attachment) attaches() bool {
-	return a.kind == openshellv1.ProviderMutationKind_PROVIDER_MUTATION_KIND_ATTACH
-}
+func (a *attachment) attaches() bool { return a.kind == attach }
 
 // transact makes the change, or finds what came of it when it was made before.
 func (a *attachment) transact(ctx context.Context, s *Server) error {
@@ -160,8 +164,8 @@ func (a *attachment) run(tx store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if a.precondition == nil && a.version != 0 && a.version != current.ResourceVersion {
-		return &store.VersionConflictError{Expected: a.version, Current: current.ResourceVersion}
+	if err := checkExpected(a.version, current); err != nil {
+		return err
 	}
 	if a.sandbox, err = tx.WriteSandbox(next); err != nil {
 		return err

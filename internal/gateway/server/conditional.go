@@ -65,7 +65,7 @@ func guarded(ctx context.Context, name string, scope *datamodelv1.WorkspaceSelec
 	}
 	if condition.ResourceVersion != 0 && expected != 0 {
 		return "", nil, &apierr.InvalidArgument{
-			Field: "request.expected_resource_version", Problem: "must not be given beside precondition.resource_version; give one of them",
+			Field: "expected_resource_version", Problem: "must not be given beside precondition.resource_version; give one of them",
 		}
 	}
 	condition.ResourceVersion = max(condition.ResourceVersion, expected)

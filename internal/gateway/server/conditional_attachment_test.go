@@ -123,7 +123,7 @@ func TestConditionalAttachmentShape(t *testing.T) {
 			_, _, err = do(t, g, "web", "p0", 0, expect(id(web), 0))
 			wantField(t, err, "precondition.resource_version")
 			_, _, err = do(t, g, "web", "p0", version(web), expect(id(web), version(web))) // even the same
-			wantField(t, err, "request.expected_resource_version")
+			wantField(t, err, "expected_resource_version")
 			_, _, err = do(t, g, "none", "p0", 0, expect(id(web)))
 			wantPlain(t, err, codes.NotFound, "sandbox not found")
 			wantUnchanged(t, g, web)

@@ -12,7 +12,7 @@ import (
 func (c *conditionalServer) UpdateSandboxConfig(ctx context.Context, req *conditionalv1.ConditionalUpdateSandboxConfigRequest) (*openshellv1.UpdateConfigResponse, error) {
 	if req.GetRequest().GetGlobal() {
 		return nil, &apierr.InvalidArgument{
-			Field: "request.global", Problem: "must not be set: a precondition is about one sandbox; change the whole gateway by openshell.v1.OpenShell/UpdateConfig",
+			Field: "global", Problem: "must not be set: a precondition is about one sandbox; change the whole gateway by openshell.v1.OpenShell/UpdateConfig",
 		}
 	}
 	workspace, p, err := guarded(ctx, req.GetRequest().GetSandbox(), req.GetRequest().GetWorkspaceScope(),

@@ -90,7 +90,7 @@ func TestConditionalUpdateGuards(t *testing.T) {
 					})
 				}
 			}
-			wantField(t, try(version(b), expect(id(b), version(b))), "request.expected_resource_version") // even the same
+			wantField(t, try(version(b), expect(id(b), version(b))), "expected_resource_version") // even the same
 		})
 	}
 	wantUnchanged(t, g, b)

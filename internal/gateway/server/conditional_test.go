@@ -17,37 +17,47 @@ import (
 )
 
 // conditionalCall is one of the conditional calls on a name, in the workspace "default" unless a scope is given.
-type conditionalCall func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error)
+type conditionalCall func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error)
 
 var conditionalCalls = map[string]conditionalCall{
-	"delete": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+	"delete": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
 		return g.Conditional().DeleteSandbox(call(t), &conditionalv1.ConditionalDeleteSandboxRequest{
-			Precondition: p, Request: &openshellv1.DeleteSandboxRequest{Name: name, WorkspaceScope: scope},
+			Precondition: p, Request: &openshellv1.DeleteSandboxRequest{Name: name, WorkspaceScope: scope, RequestId: requestID},
 		})
 	},
-	"delete, allow_missing": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+	"delete, allow_missing": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
 		return g.Conditional().DeleteSandbox(call(t), &conditionalv1.ConditionalDeleteSandboxRequest{
-			Precondition: p, Request: &openshellv1.DeleteSandboxRequest{Name: name, WorkspaceScope: scope, AllowMissing: true},
+			Precondition: p, Request: &openshellv1.DeleteSandboxRequest{Name: name, WorkspaceScope: scope, RequestId: requestID, AllowMissing: true},
 		})
 	},
-	"stop": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+	"stop": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
 		return g.Conditional().StopSandbox(call(t), &conditionalv1.ConditionalStopSandboxRequest{
-			Precondition: p, Request: &openshellv1.StopSandboxRequest{Name: name, WorkspaceScope: scope},
+			Precondition: p, Request: &openshellv1.StopSandboxRequest{Name: name, WorkspaceScope: scope, RequestId: requestID},
 		})
 	},
-	"start": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+	"start": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
 		return g.Conditional().StartSandbox(call(t), &conditionalv1.ConditionalStartSandboxRequest{
-			Precondition: p, Request: &openshellv1.StartSandboxRequest{Name: name, WorkspaceScope: scope},
+			Precondition: p, Request: &openshellv1.StartSandboxRequest{Name: name, WorkspaceScope: scope, RequestId: requestID},
 		})
 	},
-	"update": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
-		return g.Conditional().UpdateSandboxConfig(call(t), &conditionalv1.ConditionalUpdateSandboxConfigRequest{
-			Precondition: p, Request: &openshellv1.UpdateConfigRequest{Sandbox: name, WorkspaceScope: scope, Policy: reaching("a.example.com")},
+	"attach": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
+		return g.Conditional().AttachSandboxProvider(call(t), &conditionalv1.ConditionalAttachSandboxProviderRequest{
+			Precondition: p, Request: &openshellv1.AttachSandboxProviderRequest{Sandbox: name, WorkspaceScope: scope, RequestId: requestID, Provider: "none"}, // which is refused
 		})
 	},
-	"update of nothing": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition) (proto.Message, error) {
+	"detach": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
+		return g.Conditional().DetachSandboxProvider(call(t), &conditionalv1.ConditionalDetachSandboxProviderRequest{
+			Precondition: p, Request: &openshellv1.DetachSandboxProviderRequest{Sandbox: name, WorkspaceScope: scope, RequestId: requestID, Provider: "none"},
+		})
+	},
+	"update": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
 		return g.Conditional().UpdateSandboxConfig(call(t), &conditionalv1.ConditionalUpdateSandboxConfigRequest{
-			Precondition: p, Request: &openshellv1.UpdateConfigRequest{Sandbox: name, WorkspaceScope: scope}, // which is refused
+			Precondition: p, Request: &openshellv1.UpdateConfigRequest{Sandbox: name, WorkspaceScope: scope, RequestId: requestID, Policy: reaching("a.example.com")},
+		})
+	},
+	"update of nothing": func(t *testing.T, g *gatewaytest.Gateway, name string, scope *datamodelv1.WorkspaceSelector, p *conditionalv1.SandboxPrecondition, requestID string) (proto.Message, error) {
+		return g.Conditional().UpdateSandboxConfig(call(t), &conditionalv1.ConditionalUpdateSandboxConfigRequest{
+			Precondition: p, Request: &openshellv1.UpdateConfigRequest{Sandbox: name, WorkspaceScope: scope, RequestId: requestID}, // which is refused
 		})
 	},
 }
@@ -84,7 +94,7 @@ func TestConditionalAbsent(t *testing.T) {
 	g := gatewaytest.Start(t)
 	for name, do := range conditionalCalls {
 		t.Run(name, func(t *testing.T) {
-			got, err := do(t, g, "web", gatewaytest.Default(), expect(anID))
+			got, err := do(t, g, "web", gatewaytest.Default(), expect(anID), "")
 			if name == "delete, allow_missing" {
 				wantDeletion(t, got, err, alreadyAbsent, "")
 				return
@@ -106,7 +116,7 @@ func TestConditionalIdentityMismatch(t *testing.T) {
 				for _, p := range []*conditionalv1.SandboxPrecondition{
 					expect(id(a)), expect(id(a), b.GetMetadata().GetResourceVersion()), expect(id(a), 1), expect(anID),
 				} {
-					_, err := do(t, g, "web", gatewaytest.Default(), p)
+					_, err := do(t, g, "web", gatewaytest.Default(), p, "")
 					wantReason(t, err, codes.FailedPrecondition, "openshell.conditional.v1", "SANDBOX_IDENTITY_MISMATCH", map[string]string{
 						"workspace": "default", "name": "web", "expected_id": p.GetId(), "current_id": id(b),
 					})
@@ -127,7 +137,8 @@ func TestConditionalVersionConflict(t *testing.T) {
 		for name, do := range conditionalCalls {
 			t.Run(phase.String()+"/"+name, func(t *testing.T) {
 				for _, other := range []uint64{1, version - 1, version + 1, 1<<64 - 1} {
-					_, err := do(t, g, "web", gatewaytest.Default(), expect(id(s), other))
+					_, err := do(t, g, "web", gatewaytest.Default(), expect(id(s), other), "")
+					wantStatus(t, err, codes.Aborted, "sandbox 'web' in workspace 'default' (id "+id(s)+")")
 					wantReason(t, err, codes.Aborted, "openshell.nvidia.com", "RESOURCE_VERSION_CONFLICT", map[string]string{
 						"recovery": "REFRESH_STATE", "current_resource_version": strconv.FormatUint(version, 10),
 					})
@@ -143,7 +154,7 @@ func TestConditionalDelete(t *testing.T) {
 	del := conditionalCalls["delete"]
 	t.Run("accepted", func(t *testing.T) {
 		a := g.MustCreate(t, "web", gatewaytest.Simulated(map[string]any{"delete_after": "1h"}))
-		got, err := del(t, g, "web", gatewaytest.Default(), expect(strings.ToUpper(id(a)), a.GetMetadata().GetResourceVersion()))
+		got, err := del(t, g, "web", gatewaytest.Default(), expect(strings.ToUpper(id(a)), a.GetMetadata().GetResourceVersion()), "")
 		wantDeletion(t, got, err, accepted, id(a))
 		marked := g.WaitPhase(t, id(a), deleting)
 		if marked.GetMetadata().GetDeletionTime() != nil {
@@ -151,14 +162,14 @@ func TestConditionalDelete(t *testing.T) {
 		}
 		// Once more, at whatever version.
 		for _, p := range []*conditionalv1.SandboxPrecondition{expect(id(a)), expect(id(a), 1), expect(id(a), 999)} {
-			got, err := del(t, g, "web", gatewaytest.Default(), p)
+			got, err := del(t, g, "web", gatewaytest.Default(), p, "")
 			wantDeletion(t, got, err, accepted, id(a))
 			wantUnchanged(t, g, marked)
 		}
 	})
 	t.Run("completed", func(t *testing.T) {
 		a := g.MustCreate(t, "quick", gatewaytest.Simulated(map[string]any{"delete_after": "0s"}))
-		got, err := del(t, g, "quick", gatewaytest.Default(), expect(id(a)))
+		got, err := del(t, g, "quick", gatewaytest.Default(), expect(id(a)), "")
 		wantDeletion(t, got, err, finished, id(a))
 		if s, ok := g.GetByID(t, id(a)); ok {
 			t.Errorf("it is there: %v", s)
@@ -166,10 +177,10 @@ func TestConditionalDelete(t *testing.T) {
 	})
 	t.Run("refused by the driver", func(t *testing.T) {
 		a := g.MustCreate(t, "stuck", gatewaytest.Simulated(map[string]any{"delete_error": "the volume is busy"}))
-		_, err := del(t, g, "stuck", gatewaytest.Default(), expect(id(a)))
+		_, err := del(t, g, "stuck", gatewaytest.Default(), expect(id(a)), "")
 		wantPlain(t, err, codes.Internal, "the volume is busy")
 		after, ok := g.GetByID(t, id(a))
-		if !ok || after.GetStatus().GetPhase() != ready {
+		if !ok || after.GetStatus().GetPhase() != ready || version(after) != version(a)+2 { // marked, and restored
 			t.Errorf("after the refusal: %v", after)
 		}
 	})
@@ -190,11 +201,11 @@ func TestConditionalDeletePending(t *testing.T) {
 	if !a.GetStatus().GetProvisioning().GetDriverOperationPending() {
 		t.Fatalf("status %v", a.GetStatus())
 	}
-	_, err := conditionalCalls["delete"](t, g, "web", gatewaytest.Default(), expect(id(a), 99))
+	_, err := conditionalCalls["delete"](t, g, "web", gatewaytest.Default(), expect(id(a), 99), "")
 	wantReason(t, err, codes.FailedPrecondition, "openshell.conditional.v1", "OPERATION_PENDING", map[string]string{"name": "web", "current_id": id(a)})
 	_, err = g.OpenShell().DeleteSandbox(call(t), &openshellv1.DeleteSandboxRequest{Name: "web", WorkspaceScope: gatewaytest.Default()})
 	wantPlain(t, err, codes.FailedPrecondition, "pending")
-	_, err = conditionalCalls["delete"](t, g, "web", gatewaytest.Default(), expect(anID))
+	_, err = conditionalCalls["delete"](t, g, "web", gatewaytest.Default(), expect(anID), "")
 	wantReason(t, err, codes.FailedPrecondition, "openshell.conditional.v1", "SANDBOX_IDENTITY_MISMATCH", nil)
 	wantUnchanged(t, g, a)
 	g.Kill(t) // it breaks the create off
@@ -209,24 +220,24 @@ func TestConditionalStopAndStart(t *testing.T) {
 		reply, _ := m.(*openshellv1.SandboxResponse)
 		return reply.GetSandbox().GetStatus().GetPhase()
 	}
-	got, err := stop(t, g, "web", gatewaytest.Default(), expect(id(a), a.GetMetadata().GetResourceVersion()))
+	got, err := stop(t, g, "web", gatewaytest.Default(), expect(id(a), a.GetMetadata().GetResourceVersion()), "")
 	if err != nil || phase(got) != stopped {
 		t.Fatalf("stop: %v, %v", got, err)
 	}
 	idle, _ := g.Get(t, "web")
-	if got, err := stop(t, g, "web", gatewaytest.Default(), expect(id(a))); err != nil || phase(got) != stopped {
+	if got, err := stop(t, g, "web", gatewaytest.Default(), expect(id(a)), ""); err != nil || phase(got) != stopped {
 		t.Errorf("stop again: %v, %v", got, err)
 	}
 	wantUnchanged(t, g, idle)
-	got, err = start(t, g, "web", gatewaytest.Default(), expect(id(a), idle.GetMetadata().GetResourceVersion()))
+	got, err = start(t, g, "web", gatewaytest.Default(), expect(id(a), idle.GetMetadata().GetResourceVersion()), "")
 	if err != nil || phase(got) != starting {
 		t.Fatalf("start: %v, %v", got, err)
 	}
 	g.WaitPhase(t, id(a), ready)
 	s := g.SetPhase(t, "web", provisioning)
-	_, err = stop(t, g, "web", gatewaytest.Default(), expect(id(a)))
+	_, err = stop(t, g, "web", gatewaytest.Default(), expect(id(a)), "")
 	wantPlain(t, err, codes.FailedPrecondition, "PROVISIONING")
-	_, err = start(t, g, "web", gatewaytest.Default(), expect(id(a)))
+	_, err = start(t, g, "web", gatewaytest.Default(), expect(id(a)), "")
 	wantPlain(t, err, codes.FailedPrecondition, "PROVISIONING")
 	wantUnchanged(t, g, s)
 }
@@ -235,11 +246,12 @@ func TestConditionalStopAndStart(t *testing.T) {
 // and only then the sandbox. Each request breaks all the rules from one on.
 func TestConditionalOrderOfChecks(t *testing.T) {
 	g := gatewaytest.Start(t)
+	web := g.MustCreate(t, "web")
 	zero := uint64(0)
 	notUUID, braces := "web", "{"+anID+"}"
 	for call, do := range conditionalCalls {
 		t.Run(call, func(t *testing.T) {
-			_, err := do(t, g, "", nil, nil)
+			_, err := do(t, g, "", nil, nil, "")
 			wantPlain(t, err, codes.InvalidArgument, "sandbox is required")
 			for field, bad := range map[string][]*conditionalv1.SandboxPrecondition{
 				"precondition": {nil},
@@ -250,22 +262,27 @@ func TestConditionalOrderOfChecks(t *testing.T) {
 				"precondition.resource_version": {expect(anID, 0)},
 			} {
 				for _, p := range bad {
-					_, err := do(t, g, "web", nil, p)
+					_, err := do(t, g, "web", nil, p, "")
 					wantField(t, err, field)
 				}
 			}
-			_, err = do(t, g, "web", nil, expect(anID))
+			_, err = do(t, g, "web", nil, expect(anID), "")
 			wantField(t, err, "workspace_scope")
-			_, err = do(t, g, "web", allWorkspaces(), expect(anID))
+			_, err = do(t, g, "web", allWorkspaces(), expect(anID), "")
 			wantField(t, err, "workspace_scope")
-			_, err = do(t, g, "web", workspace(""), expect(anID))
+			_, err = do(t, g, "web", workspace(""), expect(anID), "")
 			wantPlain(t, err, codes.InvalidArgument, "workspace name")
-			_, err = do(t, g, "web", workspace("nowhere"), expect(anID))
+			_, err = do(t, g, "web", workspace("nowhere"), expect(anID), "no UUID")
 			if strings.HasPrefix(call, "delete") {
 				wantPlain(t, err, codes.NotFound, "workspace 'nowhere' not found") // also with allow_missing
 			} else {
+				wantField(t, err, "request_id") // since no such workspace is like no such sandbox there
+				_, err = do(t, g, "web", workspace("nowhere"), expect(anID), "")
 				wantPlain(t, err, codes.NotFound, "sandbox not found")
 			}
+			_, err = do(t, g, "web", gatewaytest.Default(), expect(anID), "no UUID")
+			wantField(t, err, "request_id")
+			wantUnchanged(t, g, web)
 		})
 	}
 }
@@ -287,7 +304,7 @@ func TestConditionalDeleteSparesTheReplacement(t *testing.T) {
 	a := g.MustCreate(t, "web")
 	b := g.Replace(t, "web")
 	b = g.TouchVersion(t, "web", max(a.GetMetadata().GetResourceVersion(), b.GetMetadata().GetResourceVersion()))
-	_, err := conditionalCalls["delete, allow_missing"](t, g, "web", gatewaytest.Default(), expect(id(a), a.GetMetadata().GetResourceVersion()))
+	_, err := conditionalCalls["delete, allow_missing"](t, g, "web", gatewaytest.Default(), expect(id(a), a.GetMetadata().GetResourceVersion()), "")
 	wantReason(t, err, codes.FailedPrecondition, "openshell.conditional.v1", "SANDBOX_IDENTITY_MISMATCH", nil)
 	wantUnchanged(t, g, b)
 }

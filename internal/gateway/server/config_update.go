@@ -100,8 +100,8 @@ func (u *configUpdate) run(tx store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if expected := u.req.GetExpectedResourceVersion(); u.precondition == nil && expected != 0 && expected != current.ResourceVersion {
-		return &store.VersionConflictError{Expected: expected, Current: current.ResourceVersion}
+	if err := checkExpected(u.req.GetExpectedResourceVersion(), current); err != nil {
+		return err
 	}
 	if sameRow(current, u.sandbox) {
 		return nil

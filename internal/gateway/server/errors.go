@@ -57,7 +57,9 @@ func knownStatus(err error) error {
 			Workspace: mismatch.Workspace, Name: mismatch.Name, ExpectedID: mismatch.ExpectedID, CurrentID: mismatch.CurrentID,
 		}
 	case errors.As(err, &conflict):
-		return &apierr.VersionConflict{Current: conflict.Current}
+		return &apierr.VersionConflict{
+			Workspace: conflict.Workspace, Name: conflict.Name, ID: conflict.ID, Current: conflict.Current,
+		}
 	case errors.As(err, &pending):
 		return &apierr.OperationPending{Workspace: pending.Sandbox.Workspace, Name: pending.Sandbox.Name, ID: pending.Sandbox.ID}
 	case errors.As(err, &phase):

@@ -69,7 +69,7 @@ func TestPlainStopAndStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := do("", nil, "")
-			wantField(t, err, "workspace_scope") // before the name, other than in a delete
+			wantField(t, err, "workspace_scope") // before the name, unlike in a delete
 			_, err = do("", gatewaytest.Default(), "")
 			wantPlain(t, err, codes.InvalidArgument, "sandbox is required")
 			_, err = do("none", gatewaytest.Default(), "")

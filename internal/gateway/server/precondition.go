@@ -10,8 +10,9 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// precondition checks the shape of a precondition. Whether it holds is decided where the row is changed, in
-// [store.Store.ChangeSandbox], and nowhere else.
+// precondition checks the shape of a precondition. Whether it holds is decided in the transaction that changes the row:
+// for delete, stop and start in [store.Store.ChangeSandbox], for the others in [store.Tx.Sandbox] and
+// [store.Precondition.CheckVersion].
 func precondition(p *conditionalv1.SandboxPrecondition) (*store.Precondition, error) {
 	switch {
 	case p == nil:
@@ -24,6 +25,12 @@ func precondition(p *conditionalv1.SandboxPrecondition) (*store.Precondition, er
 		return nil, &apierr.InvalidArgument{Field: "precondition.resource_version", Problem: "must not be 0; leave it out to accept any version"}
 	}
 	return &store.Precondition{ID: strings.ToLower(p.GetId()), ResourceVersion: p.GetResourceVersion()}, nil
+}
+
+// checkExpected compares the version that a request of upstream's can expect, 0 for any. Under a precondition it has been
+// compared as a part of that already.
+func checkExpected(version uint64, current store.Sandbox) error {
+	return (&store.Precondition{ID: current.ID, ResourceVersion: version}).CheckVersion(current)
 }
 
 // isUUID takes the form with hyphens only, in either case.

@@ -78,8 +78,8 @@ func (s *Server) plainAllowed(conditionalMethod string) error {
 	return nil
 }
 
-// delete is what the plain and the conditional call have in common once the caller is let in. Other than for most calls
-// about a sandbox, an unknown workspace is not taken for an unknown sandbox (contract, DeleteSandbox).
+// delete is what the plain and the conditional call have in common once the caller is let in. Unlike most calls about a
+// sandbox, an unknown workspace is not taken for an unknown sandbox (contract, DeleteSandbox).
 func (s *Server) delete(ctx context.Context, workspace string, req *openshellv1.DeleteSandboxRequest, p *store.Precondition) (*openshellv1.DeleteSandboxResponse, error) {
 	if _, err := s.workspace(ctx, workspace); err != nil {
 		return nil, err

@@ -249,5 +249,5 @@ func TestGatewayUpdateRefusals(t *testing.T) {
 	_, err = g.OpenShell().ListSandboxPolicies(call(t), &openshellv1.ListSandboxPoliciesRequest{Global: true, WorkspaceScope: gatewaytest.Default()})
 	wantPlain(t, err, codes.InvalidArgument, "must be omitted")
 	_, err = g.Conditional().UpdateSandboxConfig(call(t), conditionalUpdate(expect(anID), &openshellv1.UpdateConfigRequest{Global: true, Policy: policyOf}))
-	wantField(t, err, "request.global")
+	wantField(t, err, "global")
 }

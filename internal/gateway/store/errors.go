@@ -40,11 +40,13 @@ func (e *IdentityMismatchError) Error() string {
 
 // VersionConflictError refuses a change because the row is at another version than the expected one.
 type VersionConflictError struct {
+	Workspace, Name, ID string // of the row
+
 	Expected, Current uint64
 }
 
 func (e *VersionConflictError) Error() string {
-	return fmt.Sprintf("resource version is %d, expected %d", e.Current, e.Expected)
+	return fmt.Sprintf("sandbox %s/%s (id %s) has resource version %d, expected %d", e.Workspace, e.Name, e.ID, e.Current, e.Expected)
 }
 
 // MissingError refuses a row because it needs an object that does not exist.

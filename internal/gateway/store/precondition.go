@@ -23,7 +23,10 @@ func (p *Precondition) CheckIdentity(current Sandbox) error {
 // deleted already answers a delete alike at every version.
 func (p *Precondition) CheckVersion(current Sandbox) error {
 	if p != nil && p.ResourceVersion != 0 && p.ResourceVersion != current.ResourceVersion {
-		return &VersionConflictError{Expected: p.ResourceVersion, Current: current.ResourceVersion}
+		return &VersionConflictError{
+			Workspace: current.Workspace, Name: current.Name, ID: current.ID,
+			Expected: p.ResourceVersion, Current: current.ResourceVersion,
+		}
 	}
 	return nil
 }
