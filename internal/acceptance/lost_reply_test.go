@@ -73,7 +73,7 @@ func TestT17OutcomeUnknown(t *testing.T) {
 		}
 		return reply, err
 	})
-	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "is unknown", `name "web"`, "openshell-iac/managed-by=terraform")
+	s.expect(s.Apply(t.Context(), ""), 1, cli.Error, "is unknown", `name "web"`, "openshell-iac/create-id is ")
 	g.Intercept(nil)
 	sb, _ := g.Get(t, "web")
 	line := "default/web@" + sb.GetMetadata().GetId()

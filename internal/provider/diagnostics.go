@@ -116,9 +116,6 @@ func advice(err error, timeout string) string {
 		}
 		return "make sure that the workspace exists and that the provider's credentials give access to it, then run this again. If the workspace is gone for good, and the sandbox with it, " + stateRm + "."
 	}
-	if _, ok := errors.AsType[*client.OutcomeUnknownError](err); ok {
-		return "apply again. If the sandbox exists by then, the error tells its id and how to import it; it carries the label " + client.LabelManagedBy + "=" + client.ManagedByTerraform + "."
-	}
 	if _, ok := errors.AsType[*client.GoneError](err); ok {
 		return "run terraform plan: the refresh takes what is gone out of the state, and the plan shows a create."
 	}

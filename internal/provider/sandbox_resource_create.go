@@ -51,7 +51,7 @@ func (r *sandboxResource) Create(ctx context.Context, req resource.CreateRequest
 	m.WorkspaceID = workspaceID
 	sb, err := c.Create(ctx, m.request(texts(writeOnly)), invent)
 	if err != nil {
-		m.createFailure(err).asError(&resp.Diagnostics)
+		m.createFailure(err, invent != nil).asError(&resp.Diagnostics)
 		return
 	}
 	m.adopt(sb)
@@ -83,11 +83,13 @@ func (r *sandboxResource) prepare(ctx context.Context, c *client.Client, m sandb
 	}
 	if m.Running.Equal(types.BoolValue(false)) {
 		supported, said, err := c.ConditionalSupport(ctx)
-		if err == nil && !supported {
-			err = &client.NotSupportedError{Endpoint: c.Endpoint(), Health: said, Refusal: errors.New("running = false needs a stop bound to the sandbox's id")}
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			failure(notCreated, m.ref(), stateNothing, "create", err).asError(diags)
+			return workspaceID, false
+		case !supported:
+			report{title: notCreated, what: fmt.Sprintf("running = false takes a stop bound to the sandbox's id (openshell.conditional.v1), which the gateway at %s does not offer: its health check says %s. So the create was not sent.", c.Endpoint(), said), ref: m.ref(), state: stateNothing,
+				todo: "leave running out, or use a gateway that offers openshell.conditional.v1.", at: path.Root("running")}.asError(diags)
 			return workspaceID, false
 		}
 	}
@@ -141,7 +143,8 @@ const (
 	maxNamePrefix     = rules.MaxName - fewestRandom
 )
 
-// inventName names the sandbox if the user did not, and returns how to find another name; nil if the user did.
+// inventName names the sandbox if the user did not, and returns how to give it another name; nil if the user did. The model
+// has the name that was tried last.
 func (m *sandboxModel) inventName() func() string {
 	if !m.Name.IsUnknown() {
 		return nil
@@ -151,18 +154,23 @@ func (m *sandboxModel) inventName() func() string {
 		prefix = m.NamePrefix.ValueString()
 	}
 	length := min(mostRandom, rules.MaxName-len(prefix))
-	invent := func() string { return prefix + strings.ToLower(rand.Text()[:length]) }
-	m.Name = types.StringValue(invent())
+	invent := func() string {
+		m.Name = types.StringValue(prefix + strings.ToLower(rand.Text()[:length]))
+		return m.Name.ValueString()
+	}
+	invent()
 	return invent
 }
 
-func (m sandboxModel) createFailure(err error) report {
-	ref := m.ref()
+func (m sandboxModel) createFailure(err error, invented bool) report {
 	if taken, ok := errors.AsType[*client.NameTakenError](err); ok {
-		ref.Name = taken.Name
-		return report{title: "The sandbox's name is taken (ALREADY_EXISTS)", what: sentence(taken) + " Terraform does not take over what it did not make.", ref: ref, state: stateNothing, todo: takenAdvice(taken), at: wirePath("name")}
+		return report{title: "The sandbox's name is taken (ALREADY_EXISTS)", what: sentence(taken) + " Terraform does not take over what it did not make.", ref: m.ref(), state: stateNothing, todo: takenAdvice(taken), at: wirePath("name")}
 	}
-	r := failure(notCreated, ref, stateNothing, "create", err)
+	if unknown, ok := errors.AsType[*client.OutcomeUnknownError](err); ok {
+		what := fmt.Sprintf("%s If it was, its annotation %s is %s.", sentence(unknown), client.AnnotationCreateID, unknown.CreateID)
+		return report{title: "Whether the sandbox was created is not known", what: what, ref: m.ref(), state: stateNothing, todo: unknownAdvice(unknown, invented)}
+	}
+	r := failure(notCreated, m.ref(), stateNothing, "create", err)
 	if invalid, ok := errors.AsType[*apierr.InvalidArgument](err); ok {
 		r.at = wirePath(invalid.Field)
 	}
@@ -171,6 +179,14 @@ func (m sandboxModel) createFailure(err error) report {
 		r.at, r.todo = path.Root("workload_template"), "make sure that the workspace has this template, then run this again."
 	}
 	return r
+}
+
+// unknownAdvice says how to find out. A name of the user's holds a second sandbox off; an invented one does not.
+func unknownAdvice(e *client.OutcomeUnknownError, invented bool) string {
+	if !invented {
+		return "apply again. If the sandbox exists by then, the error tells its id and how to import it."
+	}
+	return fmt.Sprintf("look for the sandbox before another apply, which would make one more, under another name: the data source openshell_sandboxes lists it with label_selector = \"%s=%s\". If it is there, import it: terraform import ADDRESS '%s/%s' (the address stands with this message). If it is not, apply again.", client.LabelManagedBy, client.ManagedByTerraform, e.Workspace, e.Name)
 }
 
 // takenAdvice names the ways out of a taken name.

@@ -3,10 +3,13 @@ package provider
 import (
 	"context"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/client"
@@ -140,7 +143,7 @@ func TestCreateWaits(t *testing.T) {
 	}
 }
 
-// A lost reply ends with one sandbox and its id in the state; with a stranger's never.
+// A lost reply ends with one sandbox and its id in the state.
 func TestCreateLostReply(t *testing.T) {
 	for name, config := range map[string]values{"named": {"name": str("web")}, "invented": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -151,6 +154,50 @@ func TestCreateLostReply(t *testing.T) {
 			if n := len(g.Calls(openshellv1.OpenShell_CreateSandbox_FullMethodName)); n != 1 || idIn(t, g, state.text("name")) != state.text("id") {
 				t.Errorf("%d creates, state %v", n, state)
 			}
+		})
+	}
+}
+
+// The reply is lost and nothing can be read any more. What is said is about the name that was tried last; one that was
+// invented keeps no second sandbox away, so there the advice is to look first.
+func TestCreateOutcomeUnknown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config values
+		says   []string
+	}{
+		"named":    {values{"name": str("web")}, []string{"apply again. If the sandbox exists by then"}},
+		"invented": {values{"name_prefix": str("a-")}, []string{"look for the sandbox before another apply", "openshell_sandboxes", "openshell-iac/managed-by=terraform", "terraform import ADDRESS 'default/NAME'"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gatewaytest.Start(t)
+			s := connected(t, g, nil)
+			var made *openshellv1.CreateSandboxRequest // guarded by the order of calls
+			tries := 0
+			g.Intercept(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				r, creates := req.(*openshellv1.CreateSandboxRequest)
+				switch {
+				case made != nil:
+					return nil, status.Error(codes.PermissionDenied, "refused in a test")
+				case !creates:
+					return handle(ctx, req)
+				}
+				if tries++; name == "invented" && tries == 1 { // a stranger has the first name
+					g.MustCreate(t, r.GetName())
+					return handle(ctx, req)
+				}
+				_, _ = handle(ctx, req)
+				made = r
+				return nil, status.Error(codes.Unavailable, "lost in a test")
+			})
+			state, diags := s.change(t.Context(), nil, tc.config)
+			if state != nil || made == nil {
+				t.Fatalf("state %v, made %v", state, made)
+			}
+			says := []string{"Whether the sandbox was created is not known", "Sandbox: name \"" + made.GetName() + "\"", client.AnnotationCreateID + " is " + made.GetAnnotations()[client.AnnotationCreateID], "nothing was written"}
+			for _, text := range tc.says {
+				says = append(says, strings.Replace(text, "NAME", made.GetName(), 1))
+			}
+			expect(t, "error", diags.errors(), says...)
 		})
 	}
 }
@@ -196,7 +243,10 @@ func TestCreateRefused(t *testing.T) {
 		if state != nil || len(g.Calls(openshellv1.OpenShell_CreateSandbox_FullMethodName)) > 0 {
 			t.Errorf("state %v", state)
 		}
-		expect(t, "error", diags.errors(), "openshell.conditional.v1")
+		expect(t, "error", diags.errors(), "openshell.conditional.v1", "does not offer", "the create was not sent", "leave running out")
+		if !diags.at("running") {
+			t.Error("not on the attribute")
+		}
 	})
 	t.Run("0.0 gateway", func(t *testing.T) {
 		g := gatewaytest.Start(t, gatewaytest.WithVersion("0.0.111"))
