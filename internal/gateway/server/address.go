@@ -24,6 +24,15 @@ func (s *Server) ListensOn(address net.Addr) {
 	}
 }
 
+// host is the address at which clients reach the gateway. It is empty where the gateway cannot tell: when it listens on all
+// the addresses of its machine, or on no TCP address.
+func (s *Server) host() string {
+	if ip := s.address.Addr(); ip.IsValid() && !ip.IsUnspecified() {
+		return ip.String()
+	}
+	return ""
+}
+
 // scheme is that of a gateway with or without TLS.
 func scheme(tls bool) string {
 	if tls {

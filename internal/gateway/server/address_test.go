@@ -5,6 +5,27 @@ import (
 	"testing"
 )
 
+// A host that no client can connect to is not handed out.
+func TestHost(t *testing.T) {
+	for _, tc := range []struct {
+		address net.Addr
+		want    string
+	}{
+		{&net.TCPAddr{IP: net.ParseIP("127.0.0.1"), Port: 17670}, "127.0.0.1"},
+		{&net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 17670}, "2001:db8::1"},
+		{&net.TCPAddr{IP: net.IPv4zero, Port: 17670}, ""},
+		{&net.TCPAddr{IP: net.IPv6unspecified, Port: 17670}, ""},
+		{&net.TCPAddr{Port: 17670}, ""},
+		{&net.UnixAddr{Name: "socket"}, ""},
+	} {
+		s := New(Config{})
+		s.ListensOn(tc.address)
+		if got := s.host(); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.address, got, tc.want)
+		}
+	}
+}
+
 func TestServiceURLs(t *testing.T) {
 	for _, tc := range []struct {
 		ip     string

@@ -59,7 +59,7 @@ func (s *Server) CreateSshSession(ctx context.Context, req *openshellv1.CreateSs
 	}
 	return &openshellv1.CreateSshSessionResponse{
 		SandboxId: session.SandboxID, Token: token, ExpirationTime: timestamppb.New(session.CreatedAt.Add(sessionTTL)),
-		GatewayHost: s.address.Addr().String(), GatewayPort: uint32(s.address.Port()), GatewayScheme: scheme(s.TLS),
+		GatewayHost: s.host(), GatewayPort: uint32(s.address.Port()), GatewayScheme: scheme(s.TLS),
 	}, nil
 }
 
