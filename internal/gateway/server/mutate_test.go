@@ -150,7 +150,7 @@ var mutations = []struct {
 func startForMutations(t *testing.T) *gatewaytest.Gateway {
 	t.Helper()
 	g := gatewaytest.Start(t)
-	importProfiles(t, g, nil, tokenProfile("any"))
+	importProfiles(t, g, nil, tokenProfile("any"), tokenProfile("one")) // the latter is shadowed by one of the workspace
 	for _, name := range []string{"p", "q", "unused"} {
 		mustCreateProvider(t, g, gatewaytest.Default(), name, "any", nil)
 	}

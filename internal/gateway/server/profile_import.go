@@ -38,15 +38,10 @@ func (s *Server) ImportProviderProfiles(ctx context.Context, req *openshellv1.Im
 	reply, err := mutate(ctx, s, request, i.run, func() (*openshellv1.ImportProviderProfilesResponse, error) {
 		return importedProfiles(append(found.all, i.conflicts.all...), i.created)
 	}, func(ctx context.Context, before store.Admitted) (*openshellv1.ImportProviderProfilesResponse, error) {
-		var created []store.Object
-		for _, id := range strings.Split(before.SubjectID, " ") {
-			o, err := s.subject(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			created = append(created, o)
+		if err := i.recall(ctx, s, before); err != nil {
+			return nil, err
 		}
-		return importedProfiles(found.all, created)
+		return importedProfiles(append(found.all, i.conflicts.all...), i.created)
 	})
 	if errors.Is(err, errRefused) {
 		return &openshellv1.ImportProviderProfilesResponse{Diagnostics: append(found.all, i.conflicts.all...)}, nil
@@ -72,7 +67,7 @@ func (i *profileImport) run(tx store.Tx) (outcome store.Outcome, ids string, err
 	i.created, i.conflicts = nil, diagnostics{}
 	for n, o := range i.wanted {
 		i.conflicts.about(i.items[n])
-		if err := shadows(tx, o.Key, &i.conflicts); err != nil {
+		if err := shadows(tx.Object, o.Key, &i.conflicts); err != nil {
 			return outcome, "", err
 		}
 		stored, err := tx.CreateObject(o)
@@ -91,15 +86,33 @@ func (i *profileImport) run(tx store.Tx) (outcome store.Outcome, ids string, err
 	return store.OutcomeDone, strings.TrimSpace(ids), nil
 }
 
+// recall finds the profiles, as they are now, of an import that was made before.
+func (i *profileImport) recall(ctx context.Context, s *Server, before store.Admitted) error {
+	i.created, i.conflicts = nil, diagnostics{}
+	for n, id := range strings.Split(before.SubjectID, " ") {
+		o, err := s.subject(ctx, id)
+		if err != nil {
+			return err
+		}
+		i.created = append(i.created, o)
+		i.conflicts.about(i.items[n])
+		read := func(key store.Key) (store.Object, error) { return s.Store.Object(ctx, key) }
+		if err := shadows(read, o.Key, &i.conflicts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // errRefused undoes a transaction whose answer is in diagnostics.
 var errRefused = errors.New("refused")
 
 // shadows warns of a platform-wide profile that a workspace will not see any more.
-func shadows(tx store.Tx, key store.Key, found *diagnostics) error {
+func shadows(read func(store.Key) (store.Object, error), key store.Key, found *diagnostics) error {
 	if key.Workspace == "" {
 		return nil
 	}
-	_, err := tx.Object(profileKey("", key.Name))
+	_, err := read(profileKey("", key.Name))
 	if errors.Is(err, store.ErrObjectNotFound) {
 		return nil
 	}
