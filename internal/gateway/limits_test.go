@@ -183,17 +183,26 @@ func TestDeadlineCeiling(t *testing.T) {
 
 // What a call has begun goes on when its time is over.
 func TestCallsEndAtTheCeiling(t *testing.T) {
-	h := newHeld()
-	r := run(t, gateway.Config{Store: open(t), Driver: h, Limits: gateway.Limits{CallTime: 100 * time.Millisecond}})
+	h, sandboxes := newHeld(), open(t)
+	r := run(t, gateway.Config{Store: sandboxes, Driver: h, Limits: gateway.Limits{CallTime: time.Second}})
 	_, err := r.client.CreateSandbox(unbounded(t), createWeb(&openshellv1.SandboxSpec{}))
-	if wantCode(t, err, codes.DeadlineExceeded); !strings.Contains(err.Error(), "100ms that this gateway allows") {
+	if wantCode(t, err, codes.DeadlineExceeded); !strings.Contains(err.Error(), "1s that this gateway allows") {
 		t.Error(err)
 	}
-	<-h.called
+	select {
+	case <-h.called:
+	case <-call(t).Done():
+		t.Fatal("the driver was not called")
+	}
 	close(h.goOn)
-	if _, err := r.client.GetSandbox(call(t), getWeb()); err != nil {
-		t.Error(err)
+	r.Shutdown(call(t)) // which waits for what was begun
+	if s, err := sandboxes.Sandbox(call(t), store.DefaultWorkspace, "web"); err != nil || s.Operation.Pending {
+		t.Errorf("%v, %v", s, err)
 	}
+}
+
+func TestStreamsEndAtTheCeiling(t *testing.T) {
+	r := run(t, gateway.Config{Store: open(t), Limits: gateway.Limits{CallTime: 100 * time.Millisecond}})
 	began := time.Now()
 	watch, err := r.health.Watch(unbounded(t), &healthv1.HealthCheckRequest{})
 	for err == nil {

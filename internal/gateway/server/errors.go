@@ -40,7 +40,11 @@ func knownStatus(err error) error {
 		missing    *store.MissingError
 	)
 	switch {
-	case err == nil, errors.As(err, &withStatus):
+	case err == nil:
+		return nil
+	case errors.As(err, &refused): // before what it wraps, perhaps a status or a time limit of the driver's own
+		return driverStatus(refused)
+	case errors.As(err, &withStatus):
 		return err
 	// The store's come first: what they wrap, perhaps a time limit of its own, is not for clients.
 	case errors.Is(err, store.ErrUnavailable):
@@ -64,8 +68,6 @@ func knownStatus(err error) error {
 		return &apierr.OperationPending{Workspace: pending.Sandbox.Workspace, Name: pending.Sandbox.Name, ID: pending.Sandbox.ID}
 	case errors.As(err, &phase):
 		return status.Error(codes.FailedPrecondition, phase.Error())
-	case errors.As(err, &refused):
-		return driverStatus(refused)
 	case errors.As(err, &missing):
 		return missingProvider(missing.Key.Name, missing.Key.Workspace)
 	case errors.Is(err, store.ErrNotFound):
@@ -132,16 +134,19 @@ func mergeStatus(err error) error {
 	}
 }
 
-// driverStatus shows a refusal of the compute driver, and hides its other troubles.
+// driverStatus shows a refusal of the compute driver, and hides its other troubles. Of a delete the kind is not told: the
+// codes of the kinds stand for answers of the gateway there.
 func driverStatus(refused *lifecycle.DriverError) error {
 	var refusal *driver.Refusal
 	switch {
-	case errors.Is(refused, driver.ErrAlreadyExists):
-		return status.Error(codes.AlreadyExists, refused.Error())
-	case errors.Is(refused, driver.ErrFailedPrecondition):
-		return status.Error(codes.FailedPrecondition, refused.Error())
-	case errors.As(refused, &refusal):
+	case !errors.As(refused, &refusal):
+		return nil
+	case refused.Action == "delete":
 		return status.Error(codes.Internal, refused.Error())
+	case errors.Is(refusal, driver.ErrAlreadyExists):
+		return status.Error(codes.AlreadyExists, refused.Error())
+	case errors.Is(refusal, driver.ErrFailedPrecondition):
+		return status.Error(codes.FailedPrecondition, refused.Error())
 	}
-	return nil
+	return status.Error(codes.Internal, refused.Error())
 }
