@@ -49,6 +49,24 @@ func TestO1DestroyLeavesAStrangerAlone(t *testing.T) {
 	}
 }
 
+// A plain destroy finds the replacement in its refresh. The command line drops what a refresh before a destroy warns of, as
+// the documentation says; with -refresh-only it shows the warning.
+func TestO1PlainDestroy(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, c cli.CLI) {
+		g := gatewaytest.Start(t)
+		s := set(t, c, g)
+		ours := s.up()
+		stranger := g.Replace(t, "web")
+		s.expect(s.Plan(t.Context(), "", "-refresh-only"), 2, cli.Warning, ours, stranger.GetMetadata().GetId())
+		s.must(s.Destroy(t.Context()))
+		unchanged(t, g, stranger)
+		if id := s.id(); id != "" {
+			t.Errorf("the state still has %s", id)
+		}
+	})
+}
+
 // replaceAtVersion puts a stranger under the name, with the resource version that ours had.
 func replaceAtVersion(t *testing.T, g *gatewaytest.Gateway, version uint64) *openshellv1.Sandbox {
 	t.Helper()
