@@ -186,7 +186,7 @@ func TestO29FixedPartsReplace(t *testing.T) {
 	}
 	s.empty()
 	s.sandbox(`name = "web"`, fromFile)
-	s.expect(s.Plan(t.Context(), savedPlan), 2, cli.Warning, "was made without one")
+	s.expect(s.Plan(t.Context(), savedPlan), 2, cli.Warning, "is added where Terraform managed none")
 	if third := s.id(); third == second || second == ours {
 		t.Errorf("%s, %s, %s", ours, second, third)
 	}
@@ -315,9 +315,11 @@ func TestPolicyAnswers(t *testing.T) {
 	s.inPlace(ours)
 	s.updates(1, ours)
 
-	s.g.Intercept(gatewaytest.Refuse(codes.PermissionDenied, "/UpdateSandboxConfig"))
 	s.write(policyFile, wholePolicy)
-	s.expectAt(s.Apply(t.Context(), ""), web, "policy", ours, "config:write", "kept as it was")
+	for code, name := range map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED", codes.NotFound: "NOT_FOUND"} { // which conceals it
+		s.g.Intercept(gatewaytest.Refuse(code, "/UpdateSandboxConfig"))
+		s.expectAt(s.Apply(t.Context(), ""), web, "policy", ours, "UpdateSandboxConfig: "+name, "config:write", "kept as it was")
+	}
 	s.holds(fixedParts + gitlab)
 }
 

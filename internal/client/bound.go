@@ -14,7 +14,7 @@ import (
 
 // boundChange is one change of a sandbox through the conditional service, bound to its id. A gateway without the service is
 // a NotSupportedError, another sandbox under the name a GoneError. The call is made once: if its answer is lost, the sandbox
-// tells whether it took effect. Only a definite refusal that passes by itself is tried again.
+// tells whether it took effect. Only a definite refusal that may pass by itself is tried again.
 type boundChange struct {
 	*wait
 	c *Client
@@ -23,12 +23,16 @@ type boundChange struct {
 	// call makes the change and returns the sandbox from the reply.
 	call func(context.Context) (*openshellv1.Sandbox, error)
 
-	seen  *openshellv1.Sandbox // last
-	sent  bool
-	lost  error // why the answer of the one call did not arrive
-	stale int
-	mixed int
+	seen   *openshellv1.Sandbox // last
+	sent   bool
+	lost   error // why the answer of the one call did not arrive
+	stale  int
+	mixed  int
+	unseen int // how often the call was answered as if the sandbox, which looks show, were not there
 }
+
+// goalChanged is the goal of a change that shows in no phase. It is given up only when the sandbox is being deleted.
+const goalChanged = "changed"
 
 // move is what a sandbox calls for.
 type move int
@@ -86,23 +90,29 @@ func (b *boundChange) act(ctx context.Context) (*openshellv1.Sandbox, error) {
 		b.seen = sb
 		return sb, nil
 	}
-	if _, ok := errors.AsType[*apierr.IdentityMismatch](err); ok {
-		return nil, nil // the next look proves it
+	if sentNothing(err) {
+		return nil, b.judge(ctx, err)
+	}
+	if _, ok := errors.AsType[*apierr.IdentityMismatch](err); ok || status.Code(err) == codes.NotFound {
+		// The next look proves it. If looks go on to show the sandbox, a role may be missing that only this call asks for.
+		if b.unseen++; b.unseen > staleReads {
+			return nil, err
+		}
+		b.last = err
+		return nil, nil
 	}
 	if isVersionConflict(err) { // a write of somebody else's got in between; nothing was changed
 		b.last = err
 		return nil, nil
 	}
 	switch status.Code(err) {
-	case codes.NotFound:
-		return nil, nil
 	case codes.Unimplemented, codes.PermissionDenied:
 		mixed, err := b.c.unsupported(ctx, err)
 		if b.mixed++; mixed && b.mixed < mixedFleetTries {
 			b.last = err
 			return nil, nil
 		}
-		return nil, err
+		return nil, b.judge(ctx, err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		if ctx.Err() != nil {
 			return nil, b.ended(ctx)

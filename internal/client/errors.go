@@ -165,21 +165,25 @@ type FailedError struct {
 }
 
 func (e *FailedError) Error() string {
+	if e.Goal == goalChanged {
+		return "the sandbox is being deleted, so nothing is changed any more: " + e.Observed.String()
+	}
 	return fmt.Sprintf("the sandbox will not become %s: %s", e.Goal, e.Observed)
 }
 
-// PolicyError is a revision of a policy that the gateway has stored and the sandbox does not run under.
+// PolicyError is a revision of a policy that the gateway has stored, and that the sandbox does not run under, or not any more.
 type PolicyError struct {
 	Ref     Ref
 	Version uint32
-	// Superseded says that a newer revision came before this one was loaded; otherwise LoadError says what was wrong.
+	// Superseded says that there is a newer revision, which hides whether this one was ever loaded; otherwise LoadError says
+	// what was wrong.
 	Superseded bool
 	LoadError  string
 }
 
 func (e *PolicyError) Error() string {
 	if e.Superseded {
-		return fmt.Sprintf("revision %d of the sandbox's policy was superseded by a newer one, of somebody else, before it was loaded", e.Version)
+		return fmt.Sprintf("revision %d of the sandbox's policy was superseded by a newer one; whether it was loaded before is not known", e.Version)
 	}
 	return fmt.Sprintf("the sandbox could not load revision %d of its policy: %s", e.Version, e.LoadError)
 }
@@ -199,6 +203,9 @@ type WaitError struct {
 
 func (e *WaitError) Error() string {
 	text := fmt.Sprintf("the sandbox was not %s after %s (%v)", e.Goal, e.Elapsed.Round(time.Second/10), e.Err)
+	if e.Goal == goalChanged {
+		text = fmt.Sprintf("the change was not made within %s (%v)", e.Elapsed.Round(time.Second/10), e.Err)
+	}
 	if e.Observed.Phase != "" {
 		text += "; last seen: " + e.Observed.String()
 	}

@@ -42,7 +42,7 @@ func (c *Client) ObservePolicy(ctx context.Context, ref Ref, version uint32) (*o
 // the newest one, if that says the same already. A call whose answer is lost took effect if the newest revision says so.
 func (c *Client) SetPolicy(ctx context.Context, ref Ref, p *sandboxv1.SandboxPolicy) (*openshellv1.SandboxPolicyRevision, error) {
 	var revision *openshellv1.SandboxPolicyRevision
-	b := &boundChange{wait: newWait(ref, "changed"), c: c}
+	b := &boundChange{wait: newWait(ref, goalChanged), c: c}
 	b.decide = func(sb *openshellv1.Sandbox) move {
 		if sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING {
 			return impossible
@@ -73,7 +73,7 @@ func (c *Client) SetPolicy(ctx context.Context, ref Ref, p *sandboxv1.SandboxPol
 
 // WaitForPolicy waits until the sandbox has loaded a revision of its policy. A sandbox that does not run loads it when it
 // is started, so that is not waited for. A revision that it cannot load is a PolicyError, as is one that another has
-// superseded before.
+// superseded, of which nothing more can be learned.
 func (c *Client) WaitForPolicy(ctx context.Context, ref Ref, version uint32) error {
 	w := newWait(ref, fmt.Sprintf("under revision %d of its policy", version))
 	for {

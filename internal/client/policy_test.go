@@ -11,6 +11,7 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/apierr"
 )
 
 // policyOf is a policy of one rule.
@@ -38,10 +39,19 @@ func TestSetPolicy(t *testing.T) {
 		set   bool
 		fails func(*testing.T, error)
 	}{
-		"set":                 {"", nil, 1, true, nil},
-		"answer lost":         {"lose " + updateCall, fail(codes.Unavailable), 1, true, nil},
-		"call lost":           {updateCall, fail(codes.Unavailable), 1, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
-		"refused":             {updateCall, fail(codes.InvalidArgument), 1, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
+		"set":         {"", nil, 1, true, nil},
+		"answer lost": {"lose " + updateCall, fail(codes.Unavailable), 1, true, nil},
+		"call lost":   {updateCall, fail(codes.Unavailable), 1, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
+		"refused":     {updateCall, fail(codes.InvalidArgument), 1, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
+		"not found, though it is there": {updateCall, fail(codes.NotFound), 1 + staleReads, false, func(t *testing.T, err error) {
+			t.Helper()
+			if e := as[*CallError](t, err); e.Call != updateCall || e.Code() != codes.NotFound {
+				t.Error(e)
+			}
+		}},
+		"another one, though it is there": {updateCall, func(*fake, int, any) error {
+			return (&apierr.IdentityMismatch{Workspace: "default", Name: "web", ExpectedID: idA, CurrentID: idB}).GRPCStatus().Err()
+		}, 1 + staleReads, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
 		"replaced in between": {updateCall, replace, 1, false, func(t *testing.T, err error) { t.Helper(); want[*GoneError](t, err) }},
 		"replaced before":     {"OpenShell/GetSandbox", replace, 0, false, func(t *testing.T, err error) { t.Helper(); want[*GoneError](t, err) }},
 		"being deleted":       {"OpenShell/GetSandbox", turn(1, func(f *fake) { f.put("web", idA, deleting) }), 0, false, func(t *testing.T, err error) { t.Helper(); want[*FailedError](t, err) }},

@@ -67,7 +67,7 @@ func (c *Client) detach(ctx context.Context, ref Ref, provider string, seen *ope
 
 // setProvider makes one call, unless somebody else has had the same effect by then.
 func (c *Client) setProvider(ctx context.Context, ref Ref, provider string, attached bool, seen *openshellv1.Sandbox, call func(context.Context) (*openshellv1.Sandbox, error)) (*openshellv1.Sandbox, error) {
-	b := &boundChange{wait: newWait(ref, "changed"), c: c, seen: seen, call: call}
+	b := &boundChange{wait: newWait(ref, goalChanged), c: c, seen: seen, call: call}
 	b.decide = func(sb *openshellv1.Sandbox) move {
 		switch {
 		case sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING:

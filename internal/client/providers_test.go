@@ -131,7 +131,9 @@ func TestSetProvidersSparesStrangers(t *testing.T) {
 		f.sandboxes["web"].Status.Phase = deleting
 		serve(t, f, func(ctx context.Context, c *Client) {
 			_, err := c.SetProviders(ctx, web, []string{"a"}, []string{"b"})
-			want[*FailedError](t, err)
+			if e := as[*FailedError](t, err); e.Error() != "the sandbox is being deleted, so nothing is changed any more: phase deleting" {
+				t.Error(e)
+			}
 			if f.count(attachCall)+f.count(detachCall) > 0 {
 				t.Error("a call was made")
 			}
@@ -144,5 +146,34 @@ func TestSetProvidersSparesStrangers(t *testing.T) {
 			_, err := c.SetProviders(ctx, web, []string{"a"}, []string{"b"})
 			want[*NotSupportedError](t, err)
 		})
+	})
+}
+
+// Trouble in asking whether the gateway has the service at all passes like any other.
+func TestSetProvidersAsksAgainForSupport(t *testing.T) {
+	f := withProviders()
+	f.hooks[attachCall] = one(1, status.Error(codes.Unimplemented, "unknown method"))
+	f.hooks["Health/Check"] = func(_ *fake, nth int, _ any) error {
+		if nth <= readAttempts {
+			return unavailable()
+		}
+		return nil
+	}
+	serve(t, f, func(ctx context.Context, c *Client) {
+		if sb, err := c.SetProviders(ctx, web, nil, []string{"b"}); err != nil || !slices.Equal(sb.GetSpec().GetProviders(), []string{"b"}) {
+			t.Errorf("%v, %v", sb, err)
+		}
+	})
+}
+
+// A change that never comes says so in words that fit it.
+func TestSetProvidersTimesOut(t *testing.T) {
+	f := withProviders()
+	f.hooks["GetCurrentUser"] = refuse(codes.Unavailable)
+	serve(t, f, func(ctx context.Context, c *Client) {
+		_, err := c.SetProviders(ctx, web, nil, []string{"b"})
+		if e := as[*WaitError](t, err); !strings.Contains(e.Error(), "the change was not made within 10m0s") || f.count(attachCall) > 0 {
+			t.Error(e)
+		}
 	})
 }

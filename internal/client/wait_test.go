@@ -166,6 +166,35 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// Credentials are proved before the first change. While that fails in passing, nothing is sent, and so no answer is lost.
+func TestStartBeforeAccessIsProved(t *testing.T) {
+	for name, byOthers := range map[string]bool{"started here": false, "started by somebody else": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			f.put("web", idA, stopped)
+			const failures = 10 * readAttempts
+			f.hooks["GetCurrentUser"] = func(f *fake, nth int, _ any) error {
+				if nth == failures && byOthers {
+					f.sandboxes["web"].Status.Phase = starting
+				}
+				if nth <= failures {
+					return unavailable()
+				}
+				return nil
+			}
+			serve(t, f, func(ctx context.Context, c *Client) {
+				sb, started, err := c.Start(ctx, web)
+				if err != nil || started == byOthers || sb.GetStatus().GetPhase() != starting {
+					t.Errorf("%v, started %v, %v", sb, started, err)
+				}
+				if n := f.count(startCall); n == 1 == byOthers {
+					t.Errorf("%d starts", n)
+				}
+			})
+		})
+	}
+}
+
 func TestSwitchingSparesStrangers(t *testing.T) {
 	t.Run("replaced before", func(t *testing.T) {
 		f := newFake()

@@ -128,10 +128,7 @@ func advice(err error, timeout string) string {
 	if _, ok := errors.AsType[*client.DeleteUndoneError](err); ok {
 		return "look at the gateway's log for why its compute driver gives the delete up, then destroy again."
 	}
-	if e, ok := errors.AsType[*client.PolicyError](err); ok {
-		if e.Superseded {
-			return "find out who else changes the policy, then run terraform plan: it shows what the policy is now."
-		}
+	if _, ok := errors.AsType[*client.PolicyError](err); ok {
 		return "correct the policy and apply again. Until then the sandbox has no network, or runs under the revision before; that is a setting of the gateway."
 	}
 	if e, ok := errors.AsType[*client.WaitError](err); ok {
@@ -140,7 +137,10 @@ func advice(err error, timeout string) string {
 		}
 		return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", timeout)
 	}
-	if _, ok := errors.AsType[*client.FailedError](err); ok {
+	if e, ok := errors.AsType[*client.FailedError](err); ok {
+		if e.Observed.Phase == "deleting" {
+			return "find out who deletes it. Once it is gone, terraform plan shows a create."
+		}
 		return "look at the reason above, the sandbox's image and command, and the gateway's log. Then apply again."
 	}
 	if unmade, ok := errors.AsType[*client.CredentialError](err); ok {
@@ -159,13 +159,13 @@ func callAdvice(call *client.CallError, timeout string) string {
 	if remedy := call.TLSRemedy(); remedy != "" {
 		return remedy + " Then run this again."
 	}
+	if code := call.Code(); strings.HasSuffix(call.Call, "/UpdateSandboxConfig") && (code == codes.PermissionDenied || code == codes.NotFound) {
+		return "changing a policy takes the scope config:write and an administrator of the workspace. A gateway may say NOT_FOUND to anybody else."
+	}
 	switch call.Code() {
 	case codes.Unauthenticated:
 		return "give the provider credentials that this gateway takes: token, token_file or oidc, the client certificate in tls, or the name of a gateway that the openshell command line is logged in to. A token may have expired, or be for another audience."
 	case codes.PermissionDenied:
-		if strings.HasSuffix(call.Call, "/UpdateSandboxConfig") {
-			return "changing a policy takes the scope config:write and an administrator of the workspace."
-		}
 		return "give the caller access to the workspace and the scopes sandbox:read and sandbox:write (and workspace:read)."
 	case codes.Unavailable, codes.DeadlineExceeded:
 		reach := "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."

@@ -40,7 +40,7 @@ func Compare(current, next *sandboxv1.SandboxPolicy) Change {
 	case current == nil && next == nil:
 		return Change{}
 	case current == nil:
-		return Change{Kind: Replace, Reasons: []Problem{{Message: "a policy is added to a sandbox that was made without one"}}}
+		return Change{Kind: Replace, Reasons: []Problem{{Message: "a policy is added where Terraform managed none"}}}
 	case next == nil:
 		return Change{Kind: Replace, Reasons: []Problem{{Message: "the policy is removed"}}}
 	}
