@@ -26,9 +26,7 @@ const (
 // MergeError refuses a list of operations as a whole.
 type MergeError struct {
 	Code MergeCode
-	// Operation is the index of the operation at fault; -1 if it is none alone.
-	Operation int
-	// Message says what is wrong and what to do, the operation's field path first.
+	// Message says what is wrong and what to do, first the field path of the operation at fault, if it is one alone.
 	Message string
 }
 
@@ -40,23 +38,28 @@ type Merged struct {
 	Policy *sandboxv1.SandboxPolicy
 	// Changed is false if the operations had nothing to do.
 	Changed bool
-	// Warnings tell what was asked for and not done, since the current policy had the say.
-	Warnings []string
 }
 
 // Merge applies UpdateConfig's merge operations to the current policy, all of them or none, in their order. A missing
 // policy is an empty one. Only network rules change. An error is a [*MergeError].
 //
 // The rules are upstream's (NVIDIA/OpenShell 0.1, crates/*-policy/src/merge.rs at 0b37da61). A rule grants every one of
-// its programs every one of its endpoints, and one without programs grants them to any program. Adding to a rule must
-// therefore not grant a pair that the operation did not declare; removing what is not there is no error. Stricter than
-// upstream in one point: a field that a merge would drop without a word is refused.
+// its programs every one of its endpoints. Adding to a rule must therefore not grant a pair that the operation did not
+// declare; removing what is not there is no error. Where the two disagree about how traffic is inspected, what the current
+// policy says stays.
+//
+// Upstream contradicts itself on a rule without programs: to its merge code it is for every program, to its documentation
+// and its proxy for none. The wider reading counts here wherever a merge has to judge what is granted, since who errs on that
+// side grants nothing.
+//
+// Stricter than upstream in two points. A field that a merge would drop without a word is refused. So is a merge of a rule
+// that names programs with one that names none: it would open the endpoints to everything, or take them from everybody.
 func Merge(current *sandboxv1.SandboxPolicy, operations []*openshellv1.PolicyMergeOperation) (*Merged, error) {
 	if current == nil {
 		current = &sandboxv1.SandboxPolicy{}
 	}
 	if err := Validate(current); err != nil {
-		return nil, &MergeError{Code: MergeConflict, Operation: -1, Message: "the current policy is not valid, replace it as a whole: " + err.Error()}
+		return nil, &MergeError{Code: MergeConflict, Message: "the current policy is not valid, replace it as a whole: " + err.Error()}
 	}
 	for i, operation := range operations {
 		if err := checkOperation(operation, i); err != nil {
@@ -77,21 +80,16 @@ func Merge(current *sandboxv1.SandboxPolicy, operations []*openshellv1.PolicyMer
 	merged := Canonical(m.policy)
 	for _, check := range []func(*sandboxv1.SandboxPolicy) error{Validate, Ambiguities} {
 		if err := check(merged); err != nil {
-			return nil, &MergeError{Code: MergeConflict, Operation: -1, Message: "the merged policy would not be valid: " + err.Error()}
+			return nil, &MergeError{Code: MergeConflict, Message: "the merged policy would not be valid: " + err.Error()}
 		}
 	}
-	return &Merged{Policy: merged, Changed: !proto.Equal(base, merged), Warnings: m.warnings}, nil
+	return &Merged{Policy: merged, Changed: !proto.Equal(base, merged)}, nil
 }
 
 // merger changes a private copy of the policy.
 type merger struct {
-	policy   *sandboxv1.SandboxPolicy
-	index    int
-	warnings []string
-}
-
-func (m *merger) warn(format string, args ...any) {
-	m.warnings = append(m.warnings, fmt.Sprintf("merge_operations[%d]: ", m.index)+fmt.Sprintf(format, args...))
+	policy *sandboxv1.SandboxPolicy
+	index  int
 }
 
 func refuse(code MergeCode, index int, field, format string, args ...any) *MergeError {
@@ -99,7 +97,7 @@ func refuse(code MergeCode, index int, field, format string, args ...any) *Merge
 	if field != "" {
 		at += "." + field
 	}
-	return &MergeError{Code: code, Operation: index, Message: at + ": " + fmt.Sprintf(format, args...)}
+	return &MergeError{Code: code, Message: at + ": " + fmt.Sprintf(format, args...)}
 }
 
 func (m *merger) apply(operation *openshellv1.PolicyMergeOperation) error {
@@ -140,7 +138,7 @@ func (m *merger) removeEndpoint(ruleName, host string, port uint32) {
 	}
 }
 
-// removeBinary removes the rule with its last program: without any it would grant its endpoints to all of them.
+// removeBinary removes the rule with its last program: without any, it could be read as granting its endpoints to all.
 func (m *merger) removeBinary(ruleName, binary string) error {
 	rule, ok := m.policy.GetNetworkPolicies()[ruleName]
 	if !ok {

@@ -11,23 +11,26 @@ import (
 
 // undeclaredGrant refuses a merge that would grant a program an endpoint the operation did not name it with. In a rule of
 // its own the same operation is harmless.
-type undeclaredGrant struct {
-	*MergeError
-	why string
-}
+type undeclaredGrant struct{ *MergeError }
 
 func (e *undeclaredGrant) Unwrap() error { return e.MergeError }
 
 // checkGrants compares what existing grants with what it would grant with the merged endpoints and incoming's programs.
 // It returns the first grant that incoming does not declare; empty if there is none.
 func checkGrants(existing, incoming *sandboxv1.NetworkPolicyRule, merged []*sandboxv1.NetworkEndpoint) string {
-	newProgram := newPrograms(existing, incoming)
+	switch has, brings := len(existing.GetBinaries()) > 0, len(incoming.GetBinaries()) > 0; {
+	case has && !brings:
+		return fmt.Sprintf("rule %s names programs, and the operation none; name the programs that the endpoints are for", show(existing.GetName()))
+	case !has && brings:
+		return fmt.Sprintf("rule %s names no program, and the operation does; choose another rule_name, or replace the policy", show(existing.GetName()))
+	}
+	added := newProgram(existing, incoming)
 	unnamed := unnamedPrograms(existing, incoming)
 	for _, e := range merged {
 		at := e.GetHost() + e.GetPath()
-		if newProgram != "" {
+		if added != "" {
 			if undeclared := portsWhere(e, func(port uint32) bool { return !declares(incoming, e, port) }); len(undeclared) > 0 {
-				return fmt.Sprintf("%s would also get %s on ports %v, which the operation does not declare in full", newProgram, at, undeclared)
+				return fmt.Sprintf("%s would also get %s on ports %v, which the operation does not declare in full", added, at, undeclared)
 			}
 		}
 		changed := portsWhere(e, func(port uint32) bool { return !grantsAlready(existing, e, port) })
@@ -41,14 +44,8 @@ func checkGrants(existing, incoming *sandboxv1.NetworkPolicyRule, merged []*sand
 	return ""
 }
 
-// newPrograms describes the programs that incoming brings; empty if there are none.
-func newPrograms(existing, incoming *sandboxv1.NetworkPolicyRule) string {
-	switch {
-	case len(existing.GetBinaries()) == 0:
-		return ""
-	case len(incoming.GetBinaries()) == 0:
-		return "any program"
-	}
+// newProgram is one that incoming brings; empty if there is none.
+func newProgram(existing, incoming *sandboxv1.NetworkPolicyRule) string {
 	for _, b := range incoming.GetBinaries() {
 		if !hasProgram(existing, b) {
 			return show(b.GetPath())
@@ -59,12 +56,6 @@ func newPrograms(existing, incoming *sandboxv1.NetworkPolicyRule) string {
 
 // unnamedPrograms lists the programs of existing that incoming does not name.
 func unnamedPrograms(existing, incoming *sandboxv1.NetworkPolicyRule) []string {
-	switch {
-	case len(incoming.GetBinaries()) == 0:
-		return nil
-	case len(existing.GetBinaries()) == 0:
-		return []string{"any program"}
-	}
 	var unnamed []string
 	for _, b := range existing.GetBinaries() {
 		if !hasProgram(incoming, b) {
@@ -182,7 +173,7 @@ func newInspectionConflict(before, after *sandboxv1.SandboxPolicy) error {
 	conflicts := inspectionConflicts(after)
 	for _, place := range slices.Sorted(maps.Keys(conflicts)) {
 		if len(missing(conflicts[place], had[place])) > 0 {
-			return &MergeError{Code: MergeConflict, Operation: -1, Message: fmt.Sprintf(
+			return &MergeError{Code: MergeConflict, Message: fmt.Sprintf(
 				"%s would be inspected as %s; a sandbox inspects one host and port in one way, even in different rules or under different paths",
 				place, enumerate(conflicts[place], "and"))}
 		}

@@ -14,9 +14,7 @@ func (m *merger) addAllowRules(op *openshellv1.AddAllowRules) error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range expandAccess(e, place(e)) {
-		m.warn("%s", warning)
-	}
+	expandAccess(e)
 	e.Rules = appendNew(e.GetRules(), op.GetRules()...)
 	return nil
 }
@@ -89,7 +87,7 @@ func programs(binaries []*sandboxv1.NetworkBinary) []string {
 
 func inWords(programs []string) string {
 	if len(programs) == 0 {
-		return "any program"
+		return "no program"
 	}
 	return strings.Join(programs, ", ")
 }
@@ -97,18 +95,16 @@ func inWords(programs []string) string {
 func sortedPorts(all []uint32) []uint32 { return slices.Compact(slices.Sorted(slices.Values(all))) }
 
 // expandAccess writes a preset out as rules, so that others can stand beside them.
-func expandAccess(e *sandboxv1.NetworkEndpoint, at string) []string {
+func expandAccess(e *sandboxv1.NetworkEndpoint) {
 	if e.GetAccess() == 0 {
-		return nil
+		return
 	}
 	var rules []*sandboxv1.L7Rule
 	for _, method := range presetMethods(e) {
 		rules = append(rules, &sandboxv1.L7Rule{Allow: &sandboxv1.L7Allow{Method: method, Path: "**"}})
 	}
-	warning := fmt.Sprintf("%s: access %s is written out as rules", at, wording(accessWords)(e.GetAccess()))
 	e.Access = 0
 	e.Rules = appendNew(e.GetRules(), rules...)
-	return []string{warning}
 }
 
 // presetMethods are the methods a preset stands for (upstream's policy schema, "Access Presets").

@@ -75,14 +75,6 @@ func wordFor[E ~int32](words []word[E], value E) (text string, ok bool) {
 	return "", value == 0
 }
 
-// wording shows an enum's value in a message.
-func wording[E ~int32](words []word[E]) func(E) string {
-	return func(value E) string {
-		text, _ := wordFor(words, value)
-		return show(text)
-	}
-}
-
 // oneOf lists choices in a sentence.
 func oneOf(choices []string) string { return enumerate(choices, "or") }
 
