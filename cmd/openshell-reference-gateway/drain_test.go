@@ -2,28 +2,50 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 )
 
-// creating begins a create that takes a while, and returns once it is under way.
-func creating(t *testing.T, c openshellv1.OpenShellClient, takes string) <-chan error {
+// creating begins a create that takes longer than anybody waits, and returns once it is under way.
+func creating(t *testing.T, c openshellv1.OpenShellClient) <-chan error {
 	t.Helper()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := create(context.Background(), c, "slow", map[string]any{"create_takes": takes})
+		_, err := create(context.Background(), c, "slow", map[string]any{"create_takes": "1h"})
 		answered <- err
 	}()
 	eventually(t, c, "slow", "there", func(_ *openshellv1.Sandbox, err error) bool { return err == nil })
 	return answered
 }
 
-// terminate sends SIGTERM and returns when the process has taken notice, which it shows in no other way.
+// holding begins a call and returns once the gateway has taken it up, which then waits for the message of the call. finish
+// sends that, and returns what comes of it.
+func holding(t *testing.T, conn *grpc.ClientConn) (finish func() error) {
+	t.Helper()
+	stream, err := conn.NewStream(call(t), &grpc.StreamDesc{}, openshellv1.OpenShell_CreateSandbox_FullMethodName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What comes behind it on the connection is answered, so it has arrived.
+	if _, err := openshellv1.NewOpenShellClient(conn).Health(call(t), &openshellv1.HealthRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		err := stream.SendMsg(&openshellv1.CreateSandboxRequest{Name: "web", WorkspaceScope: inDefault(), Spec: &openshellv1.SandboxSpec{}})
+		return errors.Join(err, stream.CloseSend(), stream.RecvMsg(&openshellv1.SandboxResponse{}))
+	}
+}
+
+// terminate sends SIGTERM and returns when the process has taken notice, which it shows in no other way. A call under way
+// keeps it from ending before.
 func terminate(t *testing.T, cmd *exec.Cmd, health string) {
 	t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -34,7 +56,9 @@ func terminate(t *testing.T, cmd *exec.Cmd, health string) {
 		if status == http.StatusServiceUnavailable {
 			return
 		}
-		if err != nil || ctx.Err() != nil {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
 			t.Fatalf("it does not turn: %d, %v", status, err)
 		}
 	}
@@ -42,14 +66,14 @@ func terminate(t *testing.T, cmd *exec.Cmd, health string) {
 
 // SIGTERM makes a process not ready, lets the call under way end, and then ends the process well.
 func TestSIGTERMDrains(t *testing.T) {
-	health := freePort(t)
-	c, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
-	answered := creating(t, c, "2s")
+	health := freePorts(t, 1)[0]
+	conn, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
+	finish := holding(t, conn)
 	if status, _, err := fetch(t, "http://127.0.0.1:"+health+"/readyz"); status != http.StatusOK {
 		t.Errorf("before: %d, %v", status, err)
 	}
 	terminate(t, cmd, health)
-	if err := <-answered; err != nil {
+	if err := finish(); err != nil {
 		t.Errorf("the call under way: %v", err)
 	}
 	if err := cmd.Wait(); err != nil {
@@ -59,9 +83,9 @@ func TestSIGTERMDrains(t *testing.T) {
 
 // A second signal does not wait.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
-	health := freePort(t)
-	c, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
-	answered := creating(t, c, "1h")
+	health := freePorts(t, 1)[0]
+	conn, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
+	answered := creating(t, openshellv1.NewOpenShellClient(conn))
 	terminate(t, cmd, health)
 	began := time.Now()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -8,19 +8,21 @@ import (
 	"testing"
 )
 
-// freePort is one that nobody listened on just now.
-func freePort(t *testing.T) string {
+// freePorts are so many different ones that nobody listened on just now.
+func freePorts(t *testing.T, n int) []string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	ports := make([]string, n)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = listener.Close() }() // at the end: a port given back could come again
+		if _, ports[i], err = net.SplitHostPort(listener.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return ports
 }
 
 func fetch(t *testing.T, url string) (status int, body string, err error) {
@@ -40,7 +42,8 @@ func fetch(t *testing.T, url string) (status int, body string, err error) {
 
 // Health and metrics have ports of their own, as long as the gateway is there.
 func TestHealthAndMetricsPorts(t *testing.T) {
-	health, metrics := freePort(t), freePort(t)
+	ports := freePorts(t, 2)
+	health, metrics := ports[0], ports[1]
 	_, stop := started(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health, "--metrics-port", metrics)
 	for url, want := range map[string]string{
 		"http://127.0.0.1:" + health + "/healthz":  "ok\n",

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -33,9 +34,9 @@ func TestMain(m *testing.M) {
 // process runs the command as a process of its own on a database, which kill ends with SIGKILL.
 func process(t *testing.T, db string) (c openshellv1.OpenShellClient, kill func()) {
 	t.Helper()
-	c, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite:"+db)
+	conn, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite:"+db)
 	killed := false
-	return c, func() {
+	return openshellv1.NewOpenShellClient(conn), func() {
 		if !killed {
 			killed = true
 			_ = cmd.Process.Kill()
@@ -45,7 +46,7 @@ func process(t *testing.T, db string) (c openshellv1.OpenShellClient, kill func(
 }
 
 // spawn runs the command as a process of its own, which ends with the test at the latest.
-func spawn(t *testing.T, args ...string) (openshellv1.OpenShellClient, *exec.Cmd) {
+func spawn(t *testing.T, args ...string) (*grpc.ClientConn, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = []string{runAsCommand + "=1"}
@@ -71,7 +72,7 @@ func spawn(t *testing.T, args ...string) (openshellv1.OpenShellClient, *exec.Cmd
 		t.Fatalf("%v: %s", err, stderr.String())
 	}
 	_, endpoint, _ := strings.Cut(strings.TrimSpace(line), " listens on ")
-	return client(t, endpoint, insecure.NewCredentials()), cmd
+	return dial(t, endpoint, insecure.NewCredentials()), cmd
 }
 
 func inDefault() *datamodelv1.WorkspaceSelector {
