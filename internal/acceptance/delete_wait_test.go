@@ -160,13 +160,13 @@ func TestT14T15DeleteTimesOut(t *testing.T) {
 	t.Parallel()
 	g := gatewaytest.Start(t)
 	never := `driver_config = jsonencode({ simulated = { delete_after = "1h" } })`
-	s := set(t, cli.Require(t), g, never, `timeouts = { delete = "1s" }`)
+	s := set(t, cli.Require(t), g, never, `timeouts = { delete = "5s" }`)
 	ours := s.up()
 	state := s.raw()
 	g.Intercept(shown(func(sb *openshellv1.Sandbox) {
 		sb.Status.Conditions = []*openshellv1.SandboxCondition{{Type: "Ready", Status: "False", Reason: "VolumeBusy", Message: "waiting for a volume"}}
 	}))
-	says := []string{ours, "was not gone after 1", "phase deleting, reason VolumeBusy, waiting for a volume", "kept as it was", "timeouts = { delete"}
+	says := []string{ours, "was not gone after 5", "phase deleting, reason VolumeBusy, waiting for a volume", "kept as it was", "timeouts = { delete"}
 	for range 2 {
 		s.expect(s.Destroy(t.Context(), "-refresh=false"), 1, cli.Error, says...)
 		s.stateIs(state)

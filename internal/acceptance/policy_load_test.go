@@ -42,7 +42,7 @@ func TestPolicyCannotBeLoaded(t *testing.T) {
 // stays written then, so that is no failure.
 func TestPolicyWaits(t *testing.T) {
 	t.Parallel()
-	s, ours := policyStage(t, `timeouts = { update = "2s" }`)
+	s, ours := policyStage(t, `timeouts = { update = "5s" }`)
 	s.write(policyFile, fixedParts+gitlab)
 	s.g.Intercept(loaded(openshellv1.PolicyStatus_POLICY_STATUS_PENDING, ""))
 	s.expectAt(s.Apply(t.Context(), ""), web, "policy", ours, "revision 2", "timeouts = { update")

@@ -25,7 +25,7 @@ func TestT33WriteOnlyEnvironment(t *testing.T) {
 			}
 		}
 		arguments := []string{`name = "web"`, `environment_wo = { TOKEN = var.secret }`, `environment_wo_version = 1`}
-		s.sandbox(append(arguments, `driver_config = jsonencode({ simulated = { never_ready = true } })`, `timeouts = { create = "1s" }`)...)
+		s.sandbox(append(arguments, `driver_config = jsonencode({ simulated = { never_ready = true } })`, `timeouts = { create = "5s" }`)...)
 		r := s.Apply(t.Context(), "")
 		clean(r)
 		failed := s.id()

@@ -126,10 +126,7 @@ func (c *Client) Close() error { return c.conn.Close() }
 // Endpoint is the URL the client was made for.
 func (c *Client) Endpoint() string { return c.endpoint.url }
 
-type (
-	rpc[Req, Rep any]  func(context.Context, Req, ...grpc.CallOption) (Rep, error)
-	unaryClientAttempt = grpc.UnaryClientInterceptor
-)
+type rpc[Req, Rep any] func(context.Context, Req, ...grpc.CallOption) (Rep, error)
 
 // read makes a call that changes nothing and is therefore repeated on passing trouble.
 func read[Req, Rep any](ctx context.Context, c *Client, name string, call rpc[Req, Rep], req Req) (Rep, error) {
@@ -175,7 +172,7 @@ func (c *Client) fail(name string, err error) error {
 }
 
 // observe reports every attempt, innermost of all interceptors.
-func observe(onCall func(context.Context, Attempt)) unaryClientAttempt {
+func observe(onCall func(context.Context, Attempt)) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		start := time.Now()
 		err := invoke(ctx, method, req, reply, cc, opts...)

@@ -94,7 +94,7 @@ func (f *fake) count(suffix string) int {
 	return n
 }
 
-// after answers a call as usual and then loses the reply.
+// intercept runs the hooks before a call. One under a key that begins with "lose " lets the call happen and loses the reply.
 func (f *fake) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

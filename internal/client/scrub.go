@@ -73,7 +73,8 @@ func scrub(text string, secrets []string) string {
 	return text
 }
 
-// scrubErrors is the outermost interceptor: what a gateway says reaches nobody before it is clean.
+// scrubErrors is the interceptor right inside authenticate, which adds the secrets: what a gateway says reaches nobody before
+// it is clean.
 func (c *Client) scrubErrors(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err == nil {

@@ -100,9 +100,6 @@ func material(file, text, name string) (data []byte, attribute string, err error
 	if err != nil {
 		return nil, fileAttr, &ConfigError{Attribute: fileAttr, Problem: "it cannot be read: " + err.Error()}
 	}
-	if data == nil {
-		data = []byte{}
-	}
 	return data, fileAttr, nil
 }
 

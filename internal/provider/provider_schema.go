@@ -77,7 +77,7 @@ func (p *openshellProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 			},
 			"token": schema.StringAttribute{
 				Optional: true, Sensitive: true, Validators: notEmpty,
-				MarkdownDescription: "Bearer token sent with every call. May also be set by the environment variable `OPENSHELL_TOKEN`. Over `http://`, credentials of any kind are sent to this machine itself only. Conflicts with `token_file` and `oidc`. Default: no token is sent.",
+				MarkdownDescription: "Bearer token sent with every call. May also be set by the environment variable `OPENSHELL_TOKEN`. Over `http://`, credentials of any kind are sent to this machine itself only. Conflicts with `token_file` and `oidc`. Default: for a registered gateway with OIDC the login of the `openshell` command line, else no token is sent.",
 			},
 			"token_file": schema.StringAttribute{
 				Optional: true, Validators: notEmpty,

@@ -123,6 +123,7 @@ func TestWriteOnlyImport(t *testing.T) {
 
 // Whatever fails, no secret is told or kept, and the sandbox is in the state.
 func TestWriteOnlyFailure(t *testing.T) {
+	t.Parallel()
 	g := gatewaytest.Start(t)
 	s := connected(t, g, nil)
 	config := secretive(1)
@@ -132,7 +133,7 @@ func TestWriteOnlyFailure(t *testing.T) {
 		t.Errorf("state %v\n%s", state, diags)
 	}
 	config["driver_config"] = str(`{"simulated":{"never_ready":true}}`)
-	config["timeouts"] = full(object(t, s.sandboxType.AttributeTypes["timeouts"]), values{"create": str("1s")})
+	config["timeouts"] = full(object(t, s.sandboxType.AttributeTypes["timeouts"]), values{"create": str("5s")})
 	state, diags = s.change(t.Context(), nil, config)
 	if state.text("id") == "" || idIn(t, g, "web") != state.text("id") || len(diags.errors()) != 1 {
 		t.Errorf("state %v\n%s", state, diags)

@@ -88,10 +88,11 @@ func TestCreateFailuresKeepTheID(t *testing.T) {
 		"job fails":   {values{"driver_config": str(`{"simulated":{"exit_after":"10ms","exit_code":3}}`), "wait_for": str("completed")}, "exit code 3, exit code 3."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			g := gatewaytest.Start(t)
 			s := connected(t, g, nil)
 			tc.config["name"] = str("web")
-			tc.config["timeouts"] = full(object(t, s.sandboxType.AttributeTypes["timeouts"]), values{"create": str("2s")})
+			tc.config["timeouts"] = full(object(t, s.sandboxType.AttributeTypes["timeouts"]), values{"create": str("5s")})
 			state, diags := s.change(t.Context(), nil, tc.config)
 			expect(t, "error", diags.errors(), tc.says, state.text("id"), "tainted")
 			if sb, ok := g.Get(t, "web"); !ok || sb.GetMetadata().GetId() != state.text("id") || state.text("workspace_id") == "" {

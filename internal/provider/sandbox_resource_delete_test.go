@@ -79,9 +79,10 @@ func TestDelete(t *testing.T) {
 		g.SetPhase(t, "web", openshellv1.SandboxPhase_SANDBOX_PHASE_READY)
 	})
 	t.Run("times out", func(t *testing.T) {
+		t.Parallel()
 		g := gatewaytest.Start(t)
 		s := connected(t, g, nil)
-		timeouts := full(object(t, s.sandboxType.AttributeTypes["timeouts"]), values{"delete": str("300ms")})
+		timeouts := full(object(t, s.sandboxType.AttributeTypes["timeouts"]), values{"delete": str("5s")})
 		state := s.created(values{"name": str("web"), "driver_config": str(`{"simulated":{"delete_after":"1h"}}`), "timeouts": timeouts})
 		left, diags := s.destroy(t.Context(), state)
 		if !sameState(left, state) {

@@ -145,7 +145,7 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			"wait_for": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(waitReady),
 				Validators:          []validator.String{stringvalidator.OneOf(waitReady, waitCompleted, waitNone)},
-				MarkdownDescription: "What an apply waits for after it created or started the sandbox: `ready` (default; a job that has already completed counts), `completed` (the main process ended with exit code 0), or `none`. A sandbox that fails instead is an error; it stays in the state, tainted.",
+				MarkdownDescription: "What an apply waits for after it created or started the sandbox: `ready` (default; a job that has already completed counts), `completed` (the main process ended with exit code 0), or `none`. A sandbox that fails instead is an error: a new one stays in the state, tainted; after a start nothing is tainted.",
 			},
 			"timeouts": timeoutsAttribute(ctx),
 			"phase": schema.StringAttribute{

@@ -73,7 +73,7 @@ func TestSandboxMinimal(t *testing.T) {
 
 func isUUID(s string) error {
 	if !client.IsUUID(s) {
-		return &client.ConfigError{Attribute: "id", Problem: "is no UUID: " + s}
+		return fmt.Errorf("%q is no UUID", s)
 	}
 	return nil
 }
