@@ -53,13 +53,16 @@ func terminate(t *testing.T, cmd *exec.Cmd, health string) {
 	}
 	for ctx := call(t); ; {
 		status, _, err := fetch(t, "http://127.0.0.1:"+health+"/readyz")
-		if status == http.StatusServiceUnavailable {
+		switch {
+		case err != nil:
+			t.Fatalf("it has gone, in spite of a call under way: %v", err)
+		case status == http.StatusServiceUnavailable:
 			return
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("it does not turn: %d, %v", status, err)
+			t.Fatalf("it does not turn: %d", status)
 		}
 	}
 }
