@@ -69,7 +69,7 @@ func (d *deletion) failed(err error) error {
 // it: a state need not know all of it. If it cannot be seen any more, the text goes.
 func (d *deletion) discreet(ctx context.Context, err error) error {
 	call, ok := errors.AsType[*CallError](err)
-	if !ok || call.Code() != codes.Internal && call.Code() != codes.Unknown {
+	if !ok || !strings.HasSuffix(call.Call, "DeleteSandbox") || call.Code() != codes.Internal && call.Code() != codes.Unknown {
 		return err
 	}
 	text := "its text is withheld, since the sandbox's environment, which may be in it, could not be read"

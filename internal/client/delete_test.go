@@ -224,6 +224,13 @@ func TestDeleteRefused(t *testing.T) {
 				t.Error(e)
 			}
 		}},
+		"replaced, but the workspace cannot be read": {
+			hook: func(f *fake, _ int, _ any) error {
+				f.hooks["GetWorkspace"] = refuse(codes.Internal)
+				return (&apierr.IdentityMismatch{Name: "web", ExpectedID: idA, CurrentID: idB}).GRPCStatus().Err()
+			},
+			calls: 1, check: func(t *testing.T, err error) { t.Helper(); want[*UnprovenError](t, err) },
+		},
 		"a mismatch about somebody else": {
 			hook: func(*fake, int, any) error {
 				return (&apierr.IdentityMismatch{Name: "web", ExpectedID: idB, CurrentID: idA}).GRPCStatus().Err()

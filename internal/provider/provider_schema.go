@@ -95,7 +95,7 @@ func (p *openshellProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 			},
 			"allow_unconditional_delete": schema.BoolAttribute{
 				Optional:            true,
-				MarkdownDescription: "What destroy does in front of a gateway that does not offer deletes bound to a sandbox's id (`openshell.conditional.v1`). `false` (default): it fails, deletes nothing and keeps the state. `true`: it reads the sandbox, compares the id and then deletes **by name**. A sandbox that somebody else puts under that name in between **is deleted instead**; destroy reports that, but cannot prevent it. Gateways that offer the bound delete are not affected.",
+				MarkdownDescription: "What destroy does in front of a gateway that does not offer deletes bound to a sandbox's id (`openshell.conditional.v1`). `false` (default): it fails, deletes nothing and keeps the state. `true`: it reads the sandbox, compares the id and then deletes **by name**. A sandbox that somebody else puts under that name in between **is deleted instead**; destroy reports that if the gateway answers, and cannot prevent it. Gateways that offer the bound delete are not affected.",
 			},
 			"on_identity_mismatch": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.OneOf(mismatchWarn, mismatchError)},
