@@ -84,8 +84,9 @@ func (x *CreateSshSessionRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
 type CreateSshSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Letters, digits, dots, underscores and hyphens, at most 128.
-	SandboxId   string `protobuf:"bytes,1,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
-	Token       string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	SandboxId string `protobuf:"bytes,1,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
+	Token     string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// Empty where the gateway cannot tell under which address it is reached.
 	GatewayHost string `protobuf:"bytes,3,opt,name=gateway_host,json=gatewayHost,proto3" json:"gateway_host,omitempty"`
 	GatewayPort uint32 `protobuf:"varint,4,opt,name=gateway_port,json=gatewayPort,proto3" json:"gateway_port,omitempty"`
 	// http or https.

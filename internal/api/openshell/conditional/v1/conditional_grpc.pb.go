@@ -44,12 +44,16 @@ const (
 //
 // All compare in this order: the name must resolve (else NOT_FOUND), the id must be equal (else FAILED_PRECONDITION,
 // reason SANDBOX_IDENTITY_MISMATCH), then the version, when one is given (else ABORTED, reason
-// RESOURCE_VERSION_CONFLICT). A refused call changes no row. Scope and role are those of the plain call.
+// RESOURCE_VERSION_CONFLICT). What is refused by these changes no sandbox. Scope and role are those of the plain call.
 type ConditionalSandboxesClient interface {
 	// Deletes the sandbox with the expected id. Repeating the call is harmless: it cannot reach another sandbox.
 	//
-	// With `allow_missing` a free name answers ALREADY_ABSENT; another sandbox under the name stays a mismatch. A pending
-	// create or start of the compute driver refuses with FAILED_PRECONDITION, reason OPERATION_PENDING.
+	// With `allow_missing` a free name answers ALREADY_ABSENT; another sandbox under the name stays a mismatch. Two answers
+	// come before the version is looked at: a pending create or start of the compute driver refuses with
+	// FAILED_PRECONDITION, reason OPERATION_PENDING, and a sandbox that is being deleted already answers ACCEPTED.
+	//
+	// When the compute driver refuses to delete, the answer is INTERNAL and the sandbox gets its phase back; having been
+	// marked and restored it is two versions on.
 	DeleteSandbox(ctx context.Context, in *ConditionalDeleteSandboxRequest, opts ...grpc.CallOption) (*v1.DeleteSandboxResponse, error)
 	// Stops the sandbox with the expected id.
 	StopSandbox(ctx context.Context, in *ConditionalStopSandboxRequest, opts ...grpc.CallOption) (*v1.SandboxResponse, error)
@@ -140,12 +144,16 @@ func (c *conditionalSandboxesClient) UpdateSandboxConfig(ctx context.Context, in
 //
 // All compare in this order: the name must resolve (else NOT_FOUND), the id must be equal (else FAILED_PRECONDITION,
 // reason SANDBOX_IDENTITY_MISMATCH), then the version, when one is given (else ABORTED, reason
-// RESOURCE_VERSION_CONFLICT). A refused call changes no row. Scope and role are those of the plain call.
+// RESOURCE_VERSION_CONFLICT). What is refused by these changes no sandbox. Scope and role are those of the plain call.
 type ConditionalSandboxesServer interface {
 	// Deletes the sandbox with the expected id. Repeating the call is harmless: it cannot reach another sandbox.
 	//
-	// With `allow_missing` a free name answers ALREADY_ABSENT; another sandbox under the name stays a mismatch. A pending
-	// create or start of the compute driver refuses with FAILED_PRECONDITION, reason OPERATION_PENDING.
+	// With `allow_missing` a free name answers ALREADY_ABSENT; another sandbox under the name stays a mismatch. Two answers
+	// come before the version is looked at: a pending create or start of the compute driver refuses with
+	// FAILED_PRECONDITION, reason OPERATION_PENDING, and a sandbox that is being deleted already answers ACCEPTED.
+	//
+	// When the compute driver refuses to delete, the answer is INTERNAL and the sandbox gets its phase back; having been
+	// marked and restored it is two versions on.
 	DeleteSandbox(context.Context, *ConditionalDeleteSandboxRequest) (*v1.DeleteSandboxResponse, error)
 	// Stops the sandbox with the expected id.
 	StopSandbox(context.Context, *ConditionalStopSandboxRequest) (*v1.SandboxResponse, error)
