@@ -265,7 +265,9 @@ func (o Observed) String() string {
 		parts = append(parts, strings.TrimSuffix(o.Message, "."))
 	}
 	if o.ExitCode != nil {
-		parts = append(parts, fmt.Sprintf("exit code %d", *o.ExitCode))
+		if code := fmt.Sprintf("exit code %d", *o.ExitCode); !strings.Contains(o.Message, code) {
+			parts = append(parts, code)
+		}
 	}
 	return strings.Join(parts, ", ")
 }

@@ -85,7 +85,7 @@ func TestCreateFailuresKeepTheID(t *testing.T) {
 		says   string
 	}{
 		"never ready": {values{"driver_config": str(`{"simulated":{"never_ready":true}}`)}, "phase provisioning"},
-		"job fails":   {values{"driver_config": str(`{"simulated":{"exit_after":"10ms","exit_code":3}}`), "wait_for": str("completed")}, "exit code 3, exit code 3."},
+		"job fails":   {values{"driver_config": str(`{"simulated":{"exit_after":"10ms","exit_code":3}}`), "wait_for": str("completed")}, "The main process ended with exit code 3."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

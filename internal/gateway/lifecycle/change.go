@@ -112,7 +112,7 @@ func provisioningOf(s *openshellv1.SandboxStatus) *openshellv1.SandboxProvisioni
 	if s.GetProvisioning() == nil {
 		s.Provisioning = &openshellv1.SandboxProvisioning{}
 	}
-	return s.Provisioning
+	return s.GetProvisioning()
 }
 
 // reason is that of the condition Ready.
