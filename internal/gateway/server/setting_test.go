@@ -63,12 +63,11 @@ func wantGatewaySettings(t *testing.T, g *gatewaytest.Gateway, revision uint64, 
 }
 
 func TestSettings(t *testing.T) {
-	g := gatewaytest.Start(t)
 	type reply = openshellv1.UpdateConfigResponse
 	for scope, update := range map[string]func(*testing.T, *gatewaytest.Gateway, *openshellv1.UpdateConfigRequest) (*reply, error){"sandbox": updated, "gateway": global} {
 		t.Run(scope, func(t *testing.T) {
+			g := gatewaytest.Start(t) // of its own: what is set for the whole gateway cannot be set for a sandbox
 			web := g.MustCreate(t, "web")
-			defer g.MustDelete(t, "web")
 			for i, tc := range []struct {
 				req  *openshellv1.UpdateConfigRequest
 				want *reply
@@ -114,11 +113,13 @@ func TestSettings(t *testing.T) {
 			if got != nil {
 				t.Errorf("reply %v", got)
 			}
+			if scope == "gateway" {
+				wantGatewaySettings(t, g, 7, map[string]*sandboxv1.SettingValue{
+					"ocsf_json_enabled": truth(false), "proposal_approval_mode": text("auto"), "agent_policy_proposals_enabled": truth(true),
+				})
+			}
 		})
 	}
-	wantGatewaySettings(t, g, 7, map[string]*sandboxv1.SettingValue{
-		"ocsf_json_enabled": truth(false), "proposal_approval_mode": text("auto"), "agent_policy_proposals_enabled": truth(true),
-	})
 }
 
 // What is set for the whole gateway cannot be set for a sandbox; what a sandbox had is its own again afterwards.
