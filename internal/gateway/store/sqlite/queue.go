@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -11,6 +12,9 @@ import (
 
 // batchLimit bounds how many requests share a transaction, so that none waits for too many others.
 const batchLimit = 256
+
+// courtesies is how often others are let run before a transaction is committed.
+const courtesies = 3
 
 // queue runs requests on the one connection that writes: many in a transaction, each behind a savepoint of its own. None
 // is answered before the commit has returned, which is after the disk has it (synchronous=FULL).
@@ -139,14 +143,18 @@ func (q *queue) commit(fn func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// next is a request that waits now, or nil.
+// next is a request that waits now, or nil. Goroutines that are about to ask are let run first: to commit for one costs the
+// disk as much as for many.
 func (q *queue) next() *request {
-	select {
-	case r := <-q.requests:
-		return r
-	default:
-		return nil
+	for range courtesies {
+		select {
+		case r := <-q.requests:
+			return r
+		default:
+			runtime.Gosched()
+		}
 	}
+	return nil
 }
 
 // drain collects all that wait now.
