@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ const (
 	redacted = "(sensitive value)"
 	// minSecret keeps values like "1" or "on" from tearing every text apart; nothing that short is a secret.
 	minSecret = 4
+	// minPiece is how much of a secret must be left for the rest to be taken for a piece of it.
+	minPiece = 3
 )
 
 type secretsKey struct{}
@@ -56,21 +59,75 @@ func (s *secrets) all() []string {
 	return slices.Clone(s.values)
 }
 
+// scrub replaces every secret in a text, and what is left of one where the text was shortened: its beginning before a mark of
+// omission or the end of the text, its end after such a mark.
 func scrub(text string, secrets []string) string {
-	var needles []string
-	for _, s := range secrets {
-		if len(s) < minSecret {
-			continue
+	hidden := make([]bool, len(text))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			hidden[i] = true
 		}
-		// Servers often quote values, which escapes some characters.
-		needles = append(needles, s, strings.Trim(strconv.Quote(s), `"`), strings.Trim(strconv.QuoteToASCII(s), `"`))
 	}
-	// The longest first, so that a secret that contains another one leaves no tail.
-	slices.SortFunc(needles, func(a, b string) int { return len(b) - len(a) })
-	for _, n := range slices.Compact(needles) {
-		text = strings.ReplaceAll(text, n, redacted)
+	omissions := append(omission.FindAllStringIndex(text, -1), []int{len(text), len(text)})
+	for _, n := range needles(secrets) {
+		for from := 0; ; from++ {
+			i := strings.Index(text[from:], n)
+			if i < 0 {
+				break
+			}
+			from += i
+			hide(from, from+len(n))
+		}
+		for _, o := range omissions {
+			hide(o[0]-beginningAtEnd(text[:o[0]], n), o[0])
+			hide(o[1], o[1]+endAtBeginning(text[o[1]:], n))
+		}
 	}
-	return text
+	var clean strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			clean.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			clean.WriteString(redacted)
+		}
+	}
+	return clean.String()
+}
+
+// omission is what shortened texts have in place of what was left out.
+var omission = regexp.MustCompile(`…|\.{3,}`)
+
+// needles are the forms in which secrets may stand in a text: servers often quote values, which escapes some characters.
+func needles(secrets []string) []string {
+	var all []string
+	for _, s := range secrets {
+		if len(s) >= minSecret {
+			all = append(all, s, strings.Trim(strconv.Quote(s), `"`), strings.Trim(strconv.QuoteToASCII(s), `"`))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// beginningAtEnd is how long a beginning of a secret a text ends with, 0 if that is too short to be one.
+func beginningAtEnd(text, secret string) int {
+	for n := min(len(text), len(secret)); n >= minPiece; n-- {
+		if strings.HasSuffix(text, secret[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// endAtBeginning is how long an end of a secret a text begins with, 0 if that is too short to be one.
+func endAtBeginning(text, secret string) int {
+	for n := min(len(text), len(secret)); n >= minPiece; n-- {
+		if strings.HasPrefix(text, secret[len(secret)-n:]) {
+			return n
+		}
+	}
+	return 0
 }
 
 // scrubErrors is the interceptor right inside authenticate, which adds the secrets: what a gateway says reaches nobody before
