@@ -144,6 +144,7 @@ func (cr *creation) created(ctx context.Context, reply *openshellv1.SandboxRespo
 // wants the sandbox in the state most of all.
 func (cr *creation) find(ctx context.Context, patience time.Duration) (*openshellv1.Sandbox, error) {
 	grace := ctx
+	var last error // what was answered last, which tells more than that the time was up
 	w := newWait(Ref{Workspace: cr.workspace(), Name: cr.request.GetName()}, "found")
 	for {
 		if ctx.Err() != nil && grace == ctx {
@@ -160,8 +161,11 @@ func (cr *creation) find(ctx context.Context, patience time.Duration) (*openshel
 		case isNotFound(err) && time.Since(w.started) >= patience, !isNotFound(err) && !passing(err):
 			return nil, err
 		}
+		if grace.Err() == nil || last == nil || isNotFound(last) { // an absence before a look that was cut off proves nothing
+			last = err
+		}
 		if w.again(grace) != nil && (grace != ctx) {
-			return nil, err
+			return nil, last
 		}
 	}
 }

@@ -274,6 +274,16 @@ func TestCreateInterrupted(t *testing.T) {
 			}
 		})
 	})
+	t.Run("no look is answered", func(t *testing.T) {
+		f := newFake()
+		serve(t, f, func(ctx context.Context, c *Client) {
+			ctx, cancel := context.WithCancel(ctx)
+			f.hooks[createCall] = func(*fake, int, any) error { cancel(); return unavailable() }
+			f.hooks["GetSandbox"] = refuse(codes.Unavailable)
+			_, err := c.Create(ctx, newWeb(), nil)
+			hasCode(codes.Unavailable)(t, as[*OutcomeUnknownError](t, err).Lookup)
+		})
+	})
 	t.Run("nothing was made", func(t *testing.T) {
 		f := newFake()
 		serve(t, f, func(ctx context.Context, c *Client) {

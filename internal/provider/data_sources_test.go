@@ -23,6 +23,7 @@ func TestSandboxDataSource(t *testing.T) {
 	g := gatewaytest.Start(t)
 	sb := g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
 		r.Labels = map[string]string{"team": "a", "openshell-iac/managed-by": "terraform"}
+		r.Annotations = map[string]string{"openshell-iac/create-id": "0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0001"}
 		r.Spec.Environment = map[string]string{"SECRET": "environment-canary"}
 		r.Spec.Command = []string{"sleep", "1"}
 		r.Spec.Policy = &sandboxv1.SandboxPolicy{Version: 1, NetworkPolicies: map[string]*sandboxv1.NetworkPolicyRule{"web": {
@@ -50,7 +51,7 @@ func TestSandboxDataSource(t *testing.T) {
 			is("gpu", knownvalue.ObjectExact(map[string]knownvalue.Check{"count": knownvalue.Null()})), is("workload_template", knownvalue.Null()),
 			is("policy", knownvalue.StringRegexp(regexp.MustCompile(`(?s)network_policies:.*host: "?example\.com`))), is("providers", knownvalue.SetSizeExact(0)),
 			is("runtime_class_name", text("gvisor")), is("user_namespaces", knownvalue.Bool(true)),
-			is("resource_version", knownvalue.NotNull()), is("conditions", knownvalue.NotNull()),
+			is("create_id", text("0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0001")), is("resource_version", knownvalue.NotNull()), is("conditions", knownvalue.NotNull()),
 		}},
 		resource.TestStep{Config: config(fmt.Sprintf("id = %q", id)), PlanOnly: true},
 		resource.TestStep{Config: config(`id = "0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0009"`), ExpectError: regexp.MustCompile(`belongs to another sandbox`)},
@@ -85,6 +86,7 @@ func TestSandboxesDataSource(t *testing.T) {
 		knownvalue.ObjectExact(map[string]knownvalue.Check{
 			"id": knownvalue.StringFunc(isUUID), "name": text("ours"), "workspace": text("default"), "image": knownvalue.NotNull(), "phase": text("ready"),
 			"labels": knownvalue.MapExact(map[string]knownvalue.Check{"team": text("a")}), "created_time": knownvalue.NotNull(), "exit_code": knownvalue.Null(),
+			"create_id": knownvalue.StringFunc(isUUID),
 		}),
 	}))
 	unit(t, g,

@@ -97,13 +97,23 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// failure reports an error of the client. timeout is the name of the operation's time limit, empty if it has none.
-func failure(title string, ref client.Ref, state, timeout string, err error) report {
-	return report{title: title, what: sentence(err), ref: ref, state: state, todo: advice(err, timeout)}
+// failure reports an error of the client. operation is one that timeouts names; empty where no time limit can be set.
+func failure(title string, ref client.Ref, state, operation string, err error) report {
+	return report{title: title, what: sentence(err), ref: ref, state: state, todo: advice(err, operation)}
+}
+
+// failure reports an error on the way of a sandbox that is in the state. What to do about a replacement depends on
+// on_identity_mismatch.
+func (d *providerData) failure(title string, ref client.Ref, state, operation string, err error) report {
+	r := failure(title, ref, state, operation, err)
+	if gone, ok := errors.AsType[*client.GoneError](err); ok && gone.Gone.CurrentID != "" && d.mismatchIsError {
+		r.todo = replacedAdvice
+	}
+	return r
 }
 
 // advice is what to do about an error of the client.
-func advice(err error, timeout string) string {
+func advice(err error, operation string) string {
 	if _, ok := errors.AsType[*client.UnsupportedGatewayError](err); ok {
 		return "upgrade the gateway to OpenShell 0.1, or point the provider's endpoint to one that is."
 	}
@@ -117,6 +127,9 @@ func advice(err error, timeout string) string {
 		return "make sure that the workspace exists and that the provider's credentials give access to it, then run this again. If the workspace is gone for good, and the sandbox with it, " + stateRm + "."
 	}
 	if _, ok := errors.AsType[*client.GoneError](err); ok {
+		if operation == "" { // there is nothing in the state
+			return "run this again, if whatever has the name by then is meant."
+		}
 		return "run terraform plan: the refresh takes what is gone out of the state, and the plan shows a create."
 	}
 	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
@@ -132,10 +145,14 @@ func advice(err error, timeout string) string {
 		return "correct the policy and apply again. Until then the sandbox has no network, or runs under the revision before; that is a setting of the gateway."
 	}
 	if e, ok := errors.AsType[*client.WaitError](err); ok {
-		if errors.Is(e.Err, context.Canceled) {
+		switch {
+		case !errors.Is(e.Err, context.Canceled):
+			return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", operation)
+		case operation == "create": // the next one begins anew
+			return "apply again."
+		default:
 			return "run this again; it goes on from where things stand."
 		}
-		return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", timeout)
 	}
 	if e, ok := errors.AsType[*client.FailedError](err); ok {
 		if e.Observed.Phase == "deleting" {
@@ -150,12 +167,12 @@ func advice(err error, timeout string) string {
 		return unmade.Remedy + "."
 	}
 	if call, ok := errors.AsType[*client.CallError](err); ok {
-		return callAdvice(call, timeout)
+		return callAdvice(call, operation)
 	}
 	return "look at the gateway's log, then run this again."
 }
 
-func callAdvice(call *client.CallError, timeout string) string {
+func callAdvice(call *client.CallError, operation string) string {
 	if remedy := call.TLSRemedy(); remedy != "" {
 		return remedy + " Then run this again."
 	}
@@ -169,8 +186,8 @@ func callAdvice(call *client.CallError, timeout string) string {
 		return "give the caller access to the workspace and the scopes sandbox:read and sandbox:write (and workspace:read)."
 	case codes.Unavailable, codes.DeadlineExceeded:
 		reach := "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."
-		if call.Code() == codes.DeadlineExceeded && timeout != "" {
-			reach += fmt.Sprintf(" A gateway that is only slow gets more time with timeouts = { %s = \"…\" }.", timeout)
+		if call.Code() == codes.DeadlineExceeded && operation != "" {
+			reach += fmt.Sprintf(" A gateway that is only slow gets more time with timeouts = { %s = \"…\" }.", operation)
 		}
 		return reach
 	case codes.Unimplemented:
@@ -210,8 +227,10 @@ func goneWhat(ref client.Ref, gone client.Gone) string {
 	return fmt.Sprintf("The sandbox with id %s is gone: somebody else deleted it, or the gateway did after it had finished.", ref.ID)
 }
 
+// replacedAdvice is what to do about a replacement where on_identity_mismatch asks for an error.
+const replacedAdvice = "find out who replaced it, then " + stateRm + "; or set on_identity_mismatch = \"warn\" in the provider's configuration."
+
 // replacedFault is a replacement where on_identity_mismatch asks for an error.
 func replacedFault(ref client.Ref, gone client.Gone) report {
-	return report{title: "The sandbox was replaced by another one", what: goneWhat(ref, gone), ref: ref, state: stateKept,
-		todo: "find out who replaced it, then " + stateRm + "; or set on_identity_mismatch = \"warn\" in the provider's configuration."}
+	return report{title: "The sandbox was replaced by another one", what: goneWhat(ref, gone), ref: ref, state: stateKept, todo: replacedAdvice}
 }

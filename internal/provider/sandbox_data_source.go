@@ -55,6 +55,7 @@ type sandboxDataModel struct {
 	Phase            types.String     `tfsdk:"phase"`
 	CreatedTime      types.String     `tfsdk:"created_time"`
 	ExitCode         types.Int64      `tfsdk:"exit_code"`
+	CreateID         types.String     `tfsdk:"create_id"`
 	ResourceVersion  types.Int64      `tfsdk:"resource_version"`
 	Conditions       []conditionModel `tfsdk:"conditions"`
 }
@@ -64,6 +65,13 @@ type conditionModel struct {
 	Status  types.String `tfsdk:"status"`
 	Reason  types.String `tfsdk:"reason"`
 	Message types.String `tfsdk:"message"`
+}
+
+const createIDDescription = "Mark of the create that made the sandbox, if this provider did (annotation `" + client.AnnotationCreateID + "`): the error of an apply that did not see its sandbox tells it. Null without one."
+
+// createIDOf is the mark of the create that made a sandbox; empty if none of this provider did.
+func createIDOf(sb *openshellv1.Sandbox) string {
+	return sb.GetMetadata().GetAnnotations()[client.AnnotationCreateID]
 }
 
 func (d *sandboxDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
@@ -112,6 +120,7 @@ func (d *sandboxDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"phase":              text("Phase: `provisioning`, `ready`, `error`, `deleting`, `unknown`, `stopping`, `stopped`, `starting` or `completed`."),
 			"created_time":       text("When the sandbox was created, in UTC, as RFC 3339 text."),
 			"exit_code":          schema.Int64Attribute{Computed: true, MarkdownDescription: "Exit code of the main process, 128+n for signal n. Null until it ended."},
+			"create_id":          text(createIDDescription),
 			"resource_version": schema.Int64Attribute{
 				Computed: true, MarkdownDescription: "Version of the sandbox: every write, the gateway's own included, raises it.",
 			},
@@ -198,6 +207,7 @@ func (m *sandboxDataModel) fill(ctx context.Context, c *client.Client, sb *opens
 	m.Resources, m.GPU, m.WorkloadTemplate = from.Resources, from.GPU, from.WorkloadTemplate
 	m.RuntimeClassName, m.UserNamespaces = from.RuntimeClassName, from.UserNamespaces
 	m.Phase, m.CreatedTime, m.ExitCode = from.Phase, from.CreatedTime, from.ExitCode
+	m.CreateID = textOrNull(createIDOf(sb))
 	m.ResourceVersion = types.Int64Value(int64(sb.GetMetadata().GetResourceVersion())) //nolint:gosec // counts from 1
 	m.Conditions = []conditionModel{}
 	for _, condition := range sb.GetStatus().GetConditions() {

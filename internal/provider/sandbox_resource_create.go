@@ -60,7 +60,7 @@ func (r *sandboxResource) Create(ctx context.Context, req resource.CreateRequest
 
 	sb, err = settle(ctx, c, m.ref(), m.WaitFor, m.Running, sb)
 	if err != nil {
-		failure("The sandbox was created, but did not become what it should", m.ref(), stateTainted, "create", err).asError(&resp.Diagnostics)
+		r.data.failure("The sandbox was created, but did not become what it should", m.ref(), stateTainted, "create", err).asError(&resp.Diagnostics)
 		return
 	}
 	m.observe(sb)
@@ -184,9 +184,9 @@ func (m sandboxModel) createFailure(err error, invented bool) report {
 // unknownAdvice says how to find out. A name of the user's holds a second sandbox off; an invented one does not.
 func unknownAdvice(e *client.OutcomeUnknownError, invented bool) string {
 	if !invented {
-		return "apply again. If the sandbox exists by then, the error tells its id and how to import it."
+		return "apply again. If the sandbox exists by then, the error tells its marker, its id and how to import it."
 	}
-	return fmt.Sprintf("look for the sandbox before another apply, which would make one more, under another name: the data source openshell_sandboxes lists it with label_selector = \"%s=%s\". If it is there, import it: terraform import ADDRESS '%s/%s' (the address stands with this message). If it is not, apply again.", client.LabelManagedBy, client.ManagedByTerraform, e.Workspace, e.Name)
+	return fmt.Sprintf("look for the sandbox before another apply, which would make one more, under another name: the data source openshell_sandboxes lists it with label_selector = \"%s=%s\" and create_id %s. If it is there, import it by the ID that it has: terraform import ADDRESS '%s/%s@ID' (the address stands with this message). If it is not, the create may yet take effect: look again after some minutes, then apply again.", client.LabelManagedBy, client.ManagedByTerraform, e.CreateID, e.Workspace, e.Name)
 }
 
 // takenAdvice names the ways out of a taken name.
@@ -198,8 +198,8 @@ func takenAdvice(e *client.NameTakenError) string {
 	if client.Phase(e.Holder) == "deleting" {
 		return "it is being deleted: wait until it is gone and apply again, or choose another name."
 	}
-	if e.Holder.GetMetadata().GetAnnotations()[client.AnnotationCreateID] != "" {
-		return "it carries this provider's marker, so Terraform seems to have made it: in an apply whose result was lost, for another resource of the same name, or in another configuration. If it is yours and no state has it, import it: " + imports + " (the address stands with this message). With create_before_destroy it may be the very sandbox that is to be replaced: leave the name out, or create_before_destroy. Otherwise choose another name, or have its owner delete it."
+	if marker := createIDOf(e.Holder); marker != "" {
+		return "it carries this provider's marker (annotation " + client.AnnotationCreateID + " = " + marker + "), so Terraform seems to have made it: in an apply whose result was lost, for another resource of the same name, or in another configuration. If it is yours and no state has it, import it: " + imports + " (the address stands with this message). With create_before_destroy it may be the very sandbox that is to be replaced: leave the name out, or create_before_destroy. Otherwise choose another name, or have its owner delete it."
 	}
 	return "choose another name, or have its owner delete it. If it is meant to be managed here, import it: " + imports + " (the address stands with this message)."
 }

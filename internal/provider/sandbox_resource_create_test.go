@@ -24,7 +24,7 @@ func TestCreateNeverAdopts(t *testing.T) {
 		"a stranger": {nil, []string{"choose another name"}},
 		"made by a lost apply": {[]gatewaytest.CreateOption{gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) {
 			r.Annotations = map[string]string{client.AnnotationCreateID: "0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0001"}
-		})}, []string{"this provider's marker"}},
+		})}, []string{"this provider's marker", client.AnnotationCreateID + " = 0b5c6a5e-98a5-4a44-a3a5-6d1b5a6a0001"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gatewaytest.Start(t)
@@ -167,7 +167,7 @@ func TestCreateOutcomeUnknown(t *testing.T) {
 		says   []string
 	}{
 		"named":    {values{"name": str("web")}, []string{"apply again. If the sandbox exists by then"}},
-		"invented": {values{"name_prefix": str("a-")}, []string{"look for the sandbox before another apply", "openshell_sandboxes", "openshell-iac/managed-by=terraform", "terraform import ADDRESS 'default/NAME'"}},
+		"invented": {values{"name_prefix": str("a-")}, []string{"look for the sandbox before another apply", "openshell_sandboxes", "openshell-iac/managed-by=terraform", "create_id MARK", "terraform import ADDRESS 'default/NAME@ID'", "may yet take effect: look again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gatewaytest.Start(t)
@@ -196,7 +196,7 @@ func TestCreateOutcomeUnknown(t *testing.T) {
 			}
 			says := []string{"Whether the sandbox was created is not known", "Sandbox: name \"" + made.GetName() + "\"", client.AnnotationCreateID + " is " + made.GetAnnotations()[client.AnnotationCreateID], "nothing was written"}
 			for _, text := range tc.says {
-				says = append(says, strings.Replace(text, "NAME", made.GetName(), 1))
+				says = append(says, strings.NewReplacer("NAME", made.GetName(), "MARK", made.GetAnnotations()[client.AnnotationCreateID]).Replace(text))
 			}
 			expect(t, "error", diags.errors(), says...)
 		})

@@ -32,7 +32,7 @@ func (r *sandboxResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	deletion, err := c.Delete(ctx, m.ref(), r.data.allowUnconditionalDelete)
 	if err != nil {
-		deleteFailure(m.ref(), err).asError(&resp.Diagnostics)
+		r.data.deleteFailure(m.ref(), err).asError(&resp.Diagnostics)
 		return
 	}
 	if deletion.Replaced && r.data.mismatchIsError {
@@ -63,24 +63,49 @@ func reportDeletion(ref client.Ref, deletion client.Deletion, diags *diag.Diagno
 	weakEvidence(ref, deletion.Gone, diags)
 }
 
-func deleteFailure(ref client.Ref, err error) report {
-	r := failure(notDeleted, ref, stateKept, "delete", err)
+// deleteFailure reports a delete that did not end with a proof.
+func (d *providerData) deleteFailure(ref client.Ref, err error) report {
+	r := d.failure(notDeleted, ref, stateKept, "delete", err)
+	ended, isEnd := errors.AsType[*client.WaitError](err)
+	if isEnd {
+		r.title = "The delete was not seen to its end"
+	}
 	if another, ok := errors.AsType[*client.DeletedAnotherError](err); ok {
 		r.title = "ANOTHER sandbox was deleted"
-		r.todo = "tell the owner of the sandbox with id " + another.DeletedID + ". Ours was gone before, so the next refresh or destroy takes it out of the state. A gateway that offers openshell.conditional.v1 rules this out; until then set allow_unconditional_delete = false."
+		r.todo = "tell the owner of the sandbox with id " + another.DeletedID + ". Ours was gone before, so the next refresh or destroy takes it out of the state"
+		if d.mismatchIsError {
+			r.todo += " once no sandbox has the name; while one has it, they fail (on_identity_mismatch = \"error\"): then " + stateRm
+		}
+		r.todo += ". A gateway that offers openshell.conditional.v1 rules this out; until then set allow_unconditional_delete = false."
 	}
 	if _, ok := errors.AsType[*client.UnansweredDeleteError](err); ok {
-		if _, ok := errors.AsType[*client.DeleteUndoneError](err); ok {
-			r.todo = "destroy again: it compares the id anew and, if the sandbox still has the name, sends one more delete. The one without an answer may yet take effect, on whatever has the name then; the gateway's log tells."
-		} else {
-			r.title = "Whether the sandbox was deleted is not known"
-		}
+		r.title, r.todo = "Whether the sandbox was deleted is not known", unansweredAdvice(err, r.todo)
+	}
+	if isEnd && ended.Observed.Phase == "deleting" {
+		r.title = "The sandbox is still being deleted"
+		r.what += " The gateway goes on with it."
+	}
+	if _, ok := errors.AsType[*client.DeleteUndoneError](err); ok {
+		r.title = notDeleted
 	}
 	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
 		r.title = "The gateway cannot delete exactly this sandbox"
-		r.todo = "use a gateway that offers openshell.conditional.v1, such as this project's openshell-reference-gateway. Or set allow_unconditional_delete = true in the provider's configuration: destroy then compares the id and deletes by name, at the risk of hitting a sandbox that takes the name in between. Or delete the sandbox yourself and " + stateRm + "."
+		r.todo = "use a gateway that offers openshell.conditional.v1, such as this project's openshell-reference-gateway. Or set allow_unconditional_delete = true in the provider's configuration: destroy then compares the id and deletes by name, at the risk of hitting a sandbox that takes the name in between. Or look whether the name still has the id " + ref.ID + ", as it may mean another sandbox by now. If it has, and nobody else uses the name meanwhile, delete the sandbox yourself: that is by name, too. Once ours is gone, " + stateRm + "."
 	}
 	return r
+}
+
+// unansweredAdvice is what to do about a delete by name that may yet take effect. next is the advice on why that could not be
+// found out.
+func unansweredAdvice(err error, next string) string {
+	_, undone := errors.AsType[*client.DeleteUndoneError](err)
+	_, ended := errors.AsType[*client.WaitError](err)
+	if undone || ended {
+		next = "Then destroy again: it compares the id anew and, if the sandbox still has the name and is not being deleted, sends one more delete by name."
+	} else {
+		next = "Then " + next
+	}
+	return "look at the gateway's log first: the delete without an answer may yet take effect, on whatever has the name then. " + next
 }
 
 // deleteWithoutID never deletes: without an id nothing says which sandbox is meant. It ends only if nobody has the name.

@@ -88,7 +88,7 @@ func TestDelete(t *testing.T) {
 		if !sameState(left, state) {
 			t.Errorf("state %v", left)
 		}
-		expect(t, "error", diags.errors(), "phase deleting", `timeouts = { delete = "…" }`)
+		expect(t, "error", diags.errors(), "phase deleting", "still being deleted", `timeouts = { delete = "…" }`)
 	})
 }
 

@@ -70,7 +70,7 @@ func (r *sandboxResource) ImportState(ctx context.Context, req resource.ImportSt
 	resp.Diagnostics.Append(setIdentity(ctx, resp.Identity, m)...)
 }
 
-// importRef reads name, workspace/name or workspace/name@id, or the identity.
+// importRef reads name, workspace/name, either with @id, or the identity.
 func (r *sandboxResource) importRef(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) client.Ref {
 	ref := client.Ref{Workspace: r.data.workspace}
 	if req.ID == "" && req.Identity != nil && !req.Identity.Raw.IsNull() {
@@ -100,7 +100,7 @@ func (r *sandboxResource) importRef(ctx context.Context, req resource.ImportStat
 		problem = "The id must be a UUID, as the gateway gave it."
 	}
 	if problem != "" {
-		diags.AddError("The import id is not valid", problem+" An import id has one of the forms NAME, WORKSPACE/NAME and WORKSPACE/NAME@ID.")
+		diags.AddError("The import id is not valid", problem+" An import id has one of the forms NAME, NAME@ID, WORKSPACE/NAME and WORKSPACE/NAME@ID.")
 	}
 	return ref
 }

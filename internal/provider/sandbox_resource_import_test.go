@@ -115,10 +115,10 @@ func TestImportRefused(t *testing.T) {
 		"missing workspace":      {"nowhere/web", nil, []string{"workspace"}},
 		"no id after @":          {"default/web@", nil, []string{"UUID"}},
 		"an id that is none":     {"default/web@web", nil, []string{"UUID", "WORKSPACE/NAME@ID"}},
-		"an id alone":            {id, nil, []string{"NAME, WORKSPACE/NAME"}},
+		"an id alone":            {id, nil, []string{"NAME, NAME@ID, WORKSPACE/NAME"}},
 		"too many parts":         {"a/b/c", nil, []string{"WORKSPACE/NAME"}},
 		"no name":                {"default/", nil, []string{"must not be empty"}},
-		"nothing":                {"", nil, []string{"must not be empty", "NAME, WORKSPACE/NAME"}},
+		"nothing":                {"", nil, []string{"must not be empty", "NAME@ID, WORKSPACE/NAME"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state, diags := s.importState(t.Context(), tc.id, tc.identity)

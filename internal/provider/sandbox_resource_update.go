@@ -84,8 +84,11 @@ func (r *sandboxResource) apply(ctx context.Context, changes []change, state *sa
 			kept = stateHalf
 		}
 		if err != nil {
-			report := failure(change.title, state.ref(), kept, "update", err)
+			report := r.data.failure(change.title, state.ref(), kept, "update", err)
 			report.at = change.at
+			if _, ok := errors.AsType[*client.NotSupportedError](err); ok && change.at.Equal(path.Root("policy")) {
+				report.todo = "use a gateway that offers these calls, or set policy back to what it was; without it, or with other fixed parts, the plan replaces the sandbox."
+			}
 			report.asError(&resp.Diagnostics)
 			return
 		}

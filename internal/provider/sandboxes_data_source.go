@@ -50,6 +50,7 @@ type listedSandboxModel struct {
 	Phase       types.String `tfsdk:"phase"`
 	CreatedTime types.String `tfsdk:"created_time"`
 	ExitCode    types.Int64  `tfsdk:"exit_code"`
+	CreateID    types.String `tfsdk:"create_id"`
 }
 
 func (d *sandboxesDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
@@ -81,6 +82,7 @@ func (d *sandboxesDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 					"phase":        text("Phase, as in the data source `openshell_sandbox`."),
 					"created_time": text("When the sandbox was created, in UTC, as RFC 3339 text."),
 					"exit_code":    schema.Int64Attribute{Computed: true, MarkdownDescription: "Exit code of the main process, 128+n for signal n. Null until it ended."},
+					"create_id":    text(createIDDescription),
 				}},
 			},
 		},
@@ -125,7 +127,7 @@ func listed(sb *openshellv1.Sandbox) listedSandboxModel {
 	return listedSandboxModel{
 		ID: textOrNull(client.IDOf(sb)), Name: textOrNull(sb.GetMetadata().GetName()), Workspace: textOrNull(sb.GetMetadata().GetWorkspace()),
 		Image: textOrNull(sb.GetSpec().GetTemplate().GetImage()), Labels: userMap(sb.GetMetadata().GetLabels()),
-		Phase: now.Phase, ExitCode: now.ExitCode, CreatedTime: createdTime(sb),
+		Phase: now.Phase, ExitCode: now.ExitCode, CreatedTime: createdTime(sb), CreateID: textOrNull(createIDOf(sb)),
 	}
 }
 
