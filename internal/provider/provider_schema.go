@@ -99,7 +99,7 @@ func (p *openshellProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 			},
 			"on_identity_mismatch": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.OneOf(mismatchWarn, mismatchError)},
-				MarkdownDescription: "What refresh and destroy do when the name of a sandbox in the state belongs to another sandbox by now. `\"warn\"` (default): a refresh removes ours from the state, a destroy succeeds, both with a warning that names both ids, which a plain `terraform destroy` does not show when its own refresh has found out. `\"error\"`: both fail and keep the state. The other sandbox is left alone either way.",
+				MarkdownDescription: "What refresh and destroy do when the name of a sandbox in the state belongs to another sandbox by now. `\"warn\"` (default): a refresh removes ours from the state, a destroy succeeds, both with a warning that names both ids, which a plain `terraform destroy` does not show when its own refresh has found out. `\"error\"`: both fail and keep the state, a destroy also when an attempt of its own that was not answered may have deleted ours. The other sandbox is left alone either way.",
 			},
 		},
 	}

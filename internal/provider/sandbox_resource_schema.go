@@ -140,7 +140,7 @@ func (r *sandboxResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			},
 			"running": schema.BoolAttribute{
 				Optional:            true,
-				MarkdownDescription: "Whether the sandbox is to run. `false` stops it, also right after it was created; `true` starts it if it is stopped, but does not run a finished job again. Left out, Terraform leaves that to others. Changed in place, bound to the sandbox's id; that needs a gateway that offers such calls (`openshell.conditional.v1`).",
+				MarkdownDescription: "Whether the sandbox is to run. `false` stops it, also right after it was created; `true` starts it if it is stopped, but does not run a finished job again. Left out, Terraform leaves that to others. Changed in place, bound to the sandbox's id; that needs a gateway that offers such calls (`openshell.conditional.v1`). In front of another one an apply that changes it fails, and one that creates a sandbox with `false` fails before anything is made; a plan does not tell.",
 			},
 			"wait_for": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(waitReady),
