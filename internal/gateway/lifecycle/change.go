@@ -72,6 +72,7 @@ func refused(current store.Sandbox, now time.Time) (store.Change, error) {
 		switch {
 		case next.Operation.Kind == store.OperationRetire:
 			next.Operation.DueAt = now.Add(retireAgain)
+			next.Operation.Since = next.Operation.DueAt.Add(-retireAfter) // so that it waits as long when the gateway starts anew
 		case !next.Operation.DueAt.IsZero():
 			next.Operation.DueAt = now // whoever was at it may have come to an end meanwhile, without effect
 		}

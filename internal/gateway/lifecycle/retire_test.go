@@ -197,6 +197,12 @@ func TestRetireRefused(t *testing.T) {
 		f.want(s.ID, completed)
 		time.Sleep(4 * time.Minute)
 		f.wantAudit(s.ID, store.OutcomeRefused)
+		f.kill()
+		if err := f.store.Reschedule(f.Context(), s.ID, f.want(s.ID, completed).Operation.ID, 0); err != nil { // as the store does when it is opened
+			f.Fatal(err)
+		}
+		f.restart()
+		time.Sleep(time.Second)
 		if n := f.driver.count("delete"); n != 1 {
 			f.Errorf("the driver was asked %d times", n)
 		}

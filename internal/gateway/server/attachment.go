@@ -90,7 +90,7 @@ func (s *Server) changeAttachment(
 		}
 	}
 	var err error
-	if a.request, err = newRequest(ctx, workspace, req, p); err != nil {
+	if a.request, err = s.sandboxRequest(ctx, workspace, req, p); err != nil {
 		return nil, err
 	}
 	return a, a.transact(ctx, s)

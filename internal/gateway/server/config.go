@@ -29,7 +29,7 @@ func (s *Server) UpdateConfig(ctx context.Context, req *openshellv1.UpdateConfig
 
 // updateConfig is what the plain and the conditional call have in common once the caller is let in.
 func (s *Server) updateConfig(ctx context.Context, workspace string, req *openshellv1.UpdateConfigRequest, p *store.Precondition) (*openshellv1.UpdateConfigResponse, error) {
-	request, err := newRequest(ctx, workspace, req, p)
+	request, err := s.sandboxRequest(ctx, workspace, req, p)
 	if err != nil {
 		return nil, err
 	}

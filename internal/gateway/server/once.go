@@ -55,6 +55,19 @@ func newRequest(ctx context.Context, workspace string, req payload, p *store.Pre
 	return r, nil
 }
 
+// sandboxRequest is newRequest for a call about a sandbox. Where there is no such workspace there is no such sandbox, and that
+// is said before anything about the request_id.
+func (s *Server) sandboxRequest(ctx context.Context, workspace string, req payload, p *store.Precondition) (*store.Request, error) {
+	r, problem := newRequest(ctx, workspace, req, p)
+	if problem == nil {
+		return r, nil
+	}
+	if _, err := s.Store.Workspace(ctx, workspace); errors.Is(err, store.ErrWorkspaceNotFound) {
+		return nil, store.ErrNotFound
+	}
+	return nil, problem
+}
+
 // storable leaves out what no database keeps in a text.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")

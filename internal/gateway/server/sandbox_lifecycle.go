@@ -115,7 +115,7 @@ func (s *Server) deleteFor(ctx context.Context, target store.Target, allowMissin
 }
 
 func (s *Server) stop(ctx context.Context, workspace string, req *openshellv1.StopSandboxRequest, p *store.Precondition) (*openshellv1.SandboxResponse, error) {
-	request, err := newRequest(ctx, workspace, req, p)
+	request, err := s.sandboxRequest(ctx, workspace, req, p)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s *Server) stop(ctx context.Context, workspace string, req *openshellv1.St
 }
 
 func (s *Server) start(ctx context.Context, workspace string, req *openshellv1.StartSandboxRequest, p *store.Precondition) (*openshellv1.SandboxResponse, error) {
-	request, err := newRequest(ctx, workspace, req, p)
+	request, err := s.sandboxRequest(ctx, workspace, req, p)
 	if err != nil {
 		return nil, err
 	}

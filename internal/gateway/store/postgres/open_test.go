@@ -244,6 +244,10 @@ func TestOpenAuditLeavesTheDatabaseAsItIs(t *testing.T) {
 	if n := query[int](t, admin, "SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'"); n != 0 {
 		t.Errorf("%d tables were made", n)
 	}
+	gone := strings.Replace(url, "/test_", "/no_", 1) // which cannot be asked
+	if a, err := OpenAudit(t.Context(), gone); err == nil || gone == url || strings.Contains(err.Error(), "there is no audit") {
+		t.Errorf("no database: %v, %v", a, err)
+	}
 	s := openStore(t, url)
 	if err := s.Transact(t.Context(), func(tx store.Tx) error { return tx.Audit(store.AuditRecord{ID: "a"}) }); err != nil {
 		t.Fatal(err)

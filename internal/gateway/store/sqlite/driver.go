@@ -23,14 +23,14 @@ func init() {
 	})
 }
 
-// unavailable says that somebody else held the lock for too long.
+// unavailable says that somebody else held the lock for too long, or that the disk is full. Nothing was changed then.
 func unavailable(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL:
 		return true
 	}
 	return false

@@ -337,3 +337,19 @@ func TestEveryConnectionIsSetUp(t *testing.T) {
 		}
 	}
 }
+
+// A full disk passes, and nothing was changed.
+func TestAFullDiskIsUnavailable(t *testing.T) {
+	withQueue(t, func(t *testing.T, q *queue) {
+		if _, err := q.db.Exec("PRAGMA max_page_count = 2"); err != nil { // which are taken
+			t.Fatal(err)
+		}
+		err := q.do(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "CREATE TABLE more (n INTEGER)")
+			return err
+		})
+		if !unavailable(err) {
+			t.Errorf("a full disk: %v", err)
+		}
+	})
+}

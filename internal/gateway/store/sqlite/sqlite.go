@@ -71,7 +71,7 @@ func openAudit(ctx context.Context, path string) (*sqlstore.Audit, error) {
 
 // engine implements [sqlstore.Engine].
 type engine struct {
-	lock           *flock.Flock // nil in memory
+	lock           *flock.Flock // nil in memory; closed last, since SQLite's own locks go with any handle of the file
 	writer, reader *sql.DB
 	queue          *queue
 }
@@ -121,20 +121,22 @@ func connect(path string, params url.Values) (*sql.DB, error) {
 	return db, nil
 }
 
-// lockFile takes the lock that says which process a database belongs to. It lies beside the database, since SQLite's own
-// locks on it would be lost when this one's handle is closed.
+// lockFile takes the lock that says which process a database belongs to. On Linux that is one of the database itself, by whatever
+// name it is opened. Elsewhere it lies beside the database, since such a lock would be in the way of SQLite's own there.
 func lockFile(path string) (*flock.Flock, error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil { // by whatever name, it is the same database
-		path = real
+	if runtime.GOOS != "linux" {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		path += ".lock"
 	}
-	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	lock := flock.New(path, flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	if !locked {
-		return nil, errors.New("it is in use by another gateway, and a SQLite file belongs to one process: " +
-			"stop the other gateway, or give this one another database")
+		return nil, errors.New("it is in use by another gateway, and a SQLite file belongs to one process: stop the other gateway, or name another database")
 	}
 	return lock, nil
 }

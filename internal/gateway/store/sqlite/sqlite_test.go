@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -102,19 +103,25 @@ func TestFilesAreTheOwners(t *testing.T) {
 		files++
 		return err
 	})
-	if err != nil || files < 4 { // the folder, the database, its log, the lock
+	if err != nil || files < 4 { // the folder, the database, its log and the index of that
 		t.Errorf("%d files, %v", files, err)
 	}
 }
 
 func TestOneProcessAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
-	link := filepath.Join(t.TempDir(), "link.db")
+	names := []string{path, filepath.Join(t.TempDir(), "link.db")}
 	first := mustOpen(t, path)
-	if err := os.Symlink(path, link); err != nil {
+	if err := os.Symlink(path, names[1]); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{path, link} {
+	if runtime.GOOS == "linux" {
+		names = append(names, filepath.Join(filepath.Dir(path), "other.db"))
+		if err := os.Link(path, names[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
 		s, err := sqlite.Open(t.Context(), name)
 		if err == nil {
 			mustClose(t, s)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -60,6 +61,9 @@ type Audit struct{ store *Store }
 func OpenAudit(ctx context.Context, engine Engine, dialect Dialect) (*Audit, error) {
 	a := &Audit{store: &Store{engine: engine, dialect: dialect}}
 	if _, err := a.ListAudit(ctx, store.AuditQuery{Limit: 1}); err != nil {
+		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("there is no audit of a gateway in it: %w", err)
 	}
 	return a, nil
