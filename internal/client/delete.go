@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,6 +17,9 @@ import (
 
 // mixedFleetTries is how often a method that the gateway claims to have is tried before it counts as missing.
 const mixedFleetTries = 8
+
+// graceForTexts is how long a sandbox is looked for, once the caller's context has ended, so that a text can be shown.
+const graceForTexts = 5 * time.Second
 
 // Deletion is how a sandbox came to be gone.
 type Deletion struct {
@@ -46,37 +50,59 @@ func (c *Client) Delete(ctx context.Context, ref Ref, allowByName bool) (Deletio
 				d.last = nil // only the end of the context, seen by the call
 				err = d.ended(ctx)
 			}
-			return Deletion{}, d.failed(d.discreet(ctx, err))
+			return Deletion{}, d.failed(ctx, err)
 		}
 		if next == done {
 			return d.result, nil
 		}
 		if err := d.again(ctx); err != nil {
-			return Deletion{}, err
+			return Deletion{}, d.failed(ctx, err)
 		}
 	}
 }
 
-// failed adds to an error what is not known of a delete by name.
-func (d *deletion) failed(err error) error {
+// failed cleans an error, and adds to it what is not known of a delete by name.
+func (d *deletion) failed(ctx context.Context, err error) error {
+	err = d.discreet(ctx, err)
 	if d.unanswered == nil {
 		return err
 	}
-	return &UnansweredDeleteError{Ref: d.ref, Answer: d.unanswered, Err: err}
+	return &UnansweredDeleteError{Ref: d.ref, Answer: d.discreet(ctx, d.unanswered), Err: err}
 }
 
-// discreet keeps the sandbox's environment out of a refusal that the compute driver may have worded. The sandbox is asked for
-// it: a state need not know all of it. If it cannot be seen any more, the text goes.
+// discreet keeps the sandbox's environment out of the answers to deletes in an error, which the compute driver may have
+// worded. A state need not know all of it, so the sandbox tells; if it cannot be seen any more, the text goes.
 func (d *deletion) discreet(ctx context.Context, err error) error {
-	call, ok := errors.AsType[*CallError](err)
-	if !ok || !strings.HasSuffix(call.Call, "DeleteSandbox") || call.Code() != codes.Internal && call.Code() != codes.Unknown {
+	if wait, ok := errors.AsType[*WaitError](err); ok {
+		wait.Last = d.discreet(ctx, wait.Last)
 		return err
 	}
-	text := "its text is withheld, since the sandbox's environment, which may be in it, could not be read"
-	if sb, _, _ := d.c.Observe(ctx, d.ref); sb != nil {
-		text = d.c.Scrub(withEnvironment(ctx, sb), status.Convert(call.err).Message())
+	if unsupported, ok := errors.AsType[*NotSupportedError](err); ok {
+		unsupported.Refusal = d.discreet(ctx, unsupported.Refusal)
+		return err
 	}
-	return &CallError{Call: call.Call, Endpoint: call.Endpoint, err: status.Error(call.Code(), text)}
+	call, ok := errors.AsType[*CallError](err)
+	if !ok || !strings.HasSuffix(call.Call, "DeleteSandbox") {
+		return err
+	}
+	if d.seen == nil {
+		if ctx.Err() != nil {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), graceForTexts)
+			defer cancel()
+		}
+		if _, _, err := d.look(ctx); d.seen == nil {
+			return call.reworded("its text is withheld, since the sandbox's environment, which may be in it, could not be read" + because(err))
+		}
+	}
+	return call.reworded(d.c.Scrub(withEnvironment(ctx, d.seen), status.Convert(call.err).Message()))
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
 }
 
 // deletion is the state of one Delete.
@@ -84,6 +110,7 @@ type deletion struct {
 	*wait
 	c           *Client
 	allowByName bool
+	seen        *openshellv1.Sandbox // last
 	// acted: an own attempt may have deleted the sandbox, so that a replacement found later proves nothing odd.
 	acted bool
 	// unanswered is why the answer to a delete by name did not arrive. From then on nothing is sent any more: nothing binds
@@ -96,6 +123,15 @@ type deletion struct {
 	// mixed counts refusals of a method that the gateway claims to have.
 	mixed  int
 	result Deletion
+}
+
+// look reads the sandbox as [Client.Observe] does.
+func (d *deletion) look(ctx context.Context) (*openshellv1.Sandbox, *Gone, error) {
+	sb, gone, err := d.c.Observe(ctx, d.ref)
+	if sb != nil {
+		d.seen, d.observed = sb, d.c.Observed(ctx, sb)
+	}
+	return sb, gone, err
 }
 
 // step is what to do next.
@@ -172,7 +208,7 @@ func (d *deletion) watch(ctx context.Context) (step, error) {
 	deleting, stale := false, 0
 	d.pause = firstPause
 	for {
-		sb, gone, err := d.c.Observe(ctx, d.ref)
+		sb, gone, err := d.look(ctx)
 		if gone != nil {
 			return d.gone(ctx, gone, nil)
 		}
@@ -183,16 +219,13 @@ func (d *deletion) watch(ctx context.Context) (step, error) {
 		case sb == nil: // passing trouble
 		case sb.GetStatus().GetPhase() == openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING:
 			deleting = true
-			d.observed = d.c.Observed(ctx, sb)
 		case deleting || stale >= staleReads:
-			d.observed = d.c.Observed(ctx, sb)
 			if d.undone++; d.undone > 1 || d.unanswered != nil {
 				return done, &DeleteUndoneError{Ref: d.ref, Answer: d.answer, Observed: d.observed}
 			}
 			return repeat, nil
 		default:
 			stale++
-			d.observed = d.c.Observed(ctx, sb)
 		}
 		if err := d.again(ctx); err != nil {
 			return done, err

@@ -38,11 +38,10 @@ func (d *deletion) pending(ctx context.Context, refusal error) (step, error) {
 		d.last = refusal
 		return repeat, nil
 	}
-	sb, gone, err := d.c.Observe(ctx, d.ref)
+	sb, gone, err := d.look(ctx)
 	if gone != nil || err != nil {
 		return d.gone(ctx, gone, err)
 	}
-	d.observed = d.c.Observed(ctx, sb)
 	if sb.GetStatus().GetProvisioning().GetDriverOperationPending() {
 		d.last = refusal
 		return repeat, nil
@@ -74,7 +73,7 @@ func (d *deletion) byName(ctx context.Context) (step, error) {
 	if _, err := d.c.Version(ctx); err != nil { // not a proxy's or some other server's "unknown method"
 		return repeat, d.judge(ctx, err)
 	}
-	sb, gone, err := d.c.Observe(ctx, d.ref)
+	sb, gone, err := d.look(ctx)
 	if gone != nil || err != nil {
 		return d.gone(ctx, gone, err)
 	}

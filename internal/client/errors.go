@@ -37,6 +37,13 @@ func (e *CallError) Unwrap() error { return e.err }
 // Code is the gRPC code of the refusal.
 func (e *CallError) Code() codes.Code { return status.Code(e.err) }
 
+// reworded is the same refusal with another text.
+func (e *CallError) reworded(text string) *CallError {
+	clean := *e
+	clean.err = status.Error(e.Code(), text)
+	return &clean
+}
+
 // CodeName is the name of an error's gRPC code as the API documents it, such as NOT_FOUND.
 func CodeName(err error) string { return code.Code(status.Code(err)).String() }
 
