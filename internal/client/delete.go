@@ -26,6 +26,9 @@ type Deletion struct {
 	Gone
 	// Replaced: it was gone before this delete did anything, and another sandbox, which was left alone, has its name.
 	Replaced bool
+	// MaybeReplaced: another sandbox, which was left alone, has its name, and an attempt of this delete was not answered.
+	// Whether that attempt deleted it, or somebody else before, is not known.
+	MaybeReplaced bool
 	// ByName: it was deleted by name, without protection against a replacement, and the reply named it.
 	ByName bool
 	// Unanswered: a delete by name was sent and not answered, so that it may have hit another sandbox.
@@ -111,8 +114,10 @@ type deletion struct {
 	c           *Client
 	allowByName bool
 	seen        *openshellv1.Sandbox // last
-	// acted: an own attempt may have deleted the sandbox, so that a replacement found later proves nothing odd.
-	acted bool
+	// taken: the gateway took the delete of our sandbox, so that a replacement found later is nothing odd.
+	taken bool
+	// lost: an attempt was not answered, and may have deleted the sandbox.
+	lost bool
 	// unanswered is why the answer to a delete by name did not arrive. From then on nothing is sent any more: nothing binds
 	// such a call to an id, so a repeat could hit another sandbox that has the name by then.
 	unanswered error
@@ -175,7 +180,7 @@ func (d *deletion) accepted(call string, reply *openshellv1.DeleteSandboxRespons
 	d.answer = strings.TrimPrefix(outcome.String(), "DELETION_OUTCOME_")
 	switch {
 	case (outcome == openshellv1.DeletionOutcome_DELETION_OUTCOME_ACCEPTED || outcome == openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED) && sameID(id, d.ref.ID):
-		d.acted = true
+		d.taken = true
 		return watch, nil
 	case outcome == openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT && id == "":
 		return watch, nil
@@ -198,7 +203,9 @@ func (d *deletion) gone(ctx context.Context, gone *Gone, err error) (step, error
 		return repeat, d.judge(ctx, err)
 	}
 	d.result.Gone, d.result.Unanswered = *gone, d.unanswered != nil
-	d.result.Replaced = gone.CurrentID != "" && !d.acted
+	if gone.CurrentID != "" && !d.taken {
+		d.result.Replaced, d.result.MaybeReplaced = !d.lost, d.lost
+	}
 	return done, nil
 }
 

@@ -156,7 +156,7 @@ func TestDeleteByNameUnanswered(t *testing.T) {
 			f := unaware(tc.key, tc.answer)
 			serve(t, f, func(ctx context.Context, c *Client) {
 				got, err := c.Delete(ctx, web, true)
-				if want := (Deletion{Gone: Gone{CurrentID: tc.holder}, Unanswered: true}); err != nil || got != want {
+				if want := (Deletion{Gone: Gone{CurrentID: tc.holder}, Unanswered: true, MaybeReplaced: tc.holder != ""}); err != nil || got != want {
 					t.Errorf("%+v, %v", got, err)
 				}
 			})

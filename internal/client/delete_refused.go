@@ -23,7 +23,7 @@ func (d *deletion) refused(ctx context.Context, err error) (step, error) {
 		d.last = err
 		return repeat, nil
 	case code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
-		d.acted = d.acted || mayHaveActed(err)
+		d.lost = d.lost || mayHaveActed(err)
 		d.last = err
 		return repeat, nil
 	default:
@@ -93,7 +93,7 @@ func (d *deletion) byName(ctx context.Context) (step, error) {
 		d.answer = CodeName(err)
 		return watch, nil
 	case mayHaveActed(err):
-		d.acted, d.answer, d.unanswered = true, "", err
+		d.lost, d.answer, d.unanswered = true, "", err
 		return watch, nil
 	default:
 		return d.refused(ctx, err)

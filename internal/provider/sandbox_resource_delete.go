@@ -35,8 +35,15 @@ func (r *sandboxResource) Delete(ctx context.Context, req resource.DeleteRequest
 		r.data.deleteFailure(m.ref(), err).asError(&resp.Diagnostics)
 		return
 	}
-	if deletion.Replaced && r.data.mismatchIsError {
-		replacedFault(m.ref(), deletion.Gone).asError(&resp.Diagnostics)
+	if (deletion.Replaced || deletion.MaybeReplaced) && r.data.mismatchIsError {
+		fault := replacedFault(m.ref(), deletion.Gone)
+		switch {
+		case deletion.Unanswered:
+			fault.what += " " + unansweredWhat(m.ref())
+		case deletion.MaybeReplaced:
+			fault.what += " A delete that this destroy sent before was not answered; it may have deleted it, before the other one took the name."
+		}
+		fault.asError(&resp.Diagnostics)
 		return
 	}
 	reportDeletion(m.ref(), deletion, &resp.Diagnostics)
@@ -49,7 +56,7 @@ func reportDeletion(ref client.Ref, deletion client.Deletion, diags *diag.Diagno
 			todo: "nothing, unless the other sandbox should not be there: then have its owner delete it."}.asWarning(diags)
 	}
 	if deletion.Unanswered {
-		what := fmt.Sprintf("The gateway does not offer deletes bound to a sandbox's id, so the id was compared first and the delete sent by name (allow_unconditional_delete). That call was not answered. The sandbox with id %s is gone; whether the call hit it, or another sandbox that had taken the name, is not known.", ref.ID)
+		what := unansweredWhat(ref)
 		if deletion.CurrentID != "" {
 			what += " The name now belongs to another sandbox, with id " + deletion.CurrentID + "."
 		}
@@ -61,6 +68,11 @@ func reportDeletion(ref client.Ref, deletion client.Deletion, diags *diag.Diagno
 			todo: "use a gateway that offers openshell.conditional.v1 to be safe."}.asWarning(diags)
 	}
 	weakEvidence(ref, deletion.Gone, diags)
+}
+
+// unansweredWhat says what is known after a delete by name that was not answered.
+func unansweredWhat(ref client.Ref) string {
+	return fmt.Sprintf("The gateway does not offer deletes bound to a sandbox's id, so the id was compared first and the delete sent by name (allow_unconditional_delete). That call was not answered. The sandbox with id %s is gone; whether the call hit it, or another sandbox that had taken the name, is not known.", ref.ID)
 }
 
 // deleteFailure reports a delete that did not end with a proof.

@@ -54,6 +54,35 @@ func TestDelete(t *testing.T) {
 		}
 		expect(t, "error", diags.errors(), state.text("id"), stranger, "kept as it was")
 	})
+	for name, unaware := range map[string]bool{"lost, then replaced, to be an error": false, "lost by name, then replaced, to be an error": true} {
+		t.Run(name, func(t *testing.T) {
+			var options []gatewaytest.Option
+			method, said := "ConditionalSandboxes/DeleteSandbox", "may have deleted it"
+			if unaware {
+				options = append(options, gatewaytest.WithoutConditional())
+				method, said = "OpenShell/DeleteSandbox", "whether the call hit it"
+			}
+			g := gatewaytest.Start(t, options...)
+			s := connected(t, g, values{"on_identity_mismatch": str("error"), "allow_unconditional_delete": boolean(true)})
+			state := s.created(values{"name": str("web")})
+			stranger := ""
+			g.Intercept(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				if stranger == "" && strings.HasSuffix(info.FullMethod, method) {
+					stranger = g.Replace(t, "web").GetMetadata().GetId()
+					return nil, status.Error(codes.Unavailable, "lost on the way")
+				}
+				return handle(ctx, req)
+			})
+			left, diags := s.destroy(t.Context(), state)
+			if !sameState(left, state) {
+				t.Errorf("state %v", left)
+			}
+			expect(t, "error", diags.errors(), state.text("id"), stranger, "kept as it was", said)
+			if _, ok := g.GetByID(t, stranger); !ok {
+				t.Error("the stranger was touched")
+			}
+		})
+	}
 	t.Run("elsewhere", func(t *testing.T) {
 		g, other := gatewaytest.Start(t), gatewaytest.Start(t)
 		state := connected(t, g, nil).created(values{"name": str("web")})
