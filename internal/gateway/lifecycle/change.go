@@ -117,11 +117,13 @@ func provisioningOf(s *openshellv1.SandboxStatus) *openshellv1.SandboxProvisioni
 }
 
 // reason is that of the condition Ready.
-func reason(s store.Sandbox) string {
-	for _, c := range s.Status.GetConditions() {
+func reason(s store.Sandbox) string { return readyCondition(s.Status).GetReason() }
+
+func readyCondition(s *openshellv1.SandboxStatus) *openshellv1.SandboxCondition {
+	for _, c := range s.GetConditions() {
 		if c.GetType() == "Ready" {
-			return c.GetReason()
+			return c
 		}
 	}
-	return ""
+	return nil
 }

@@ -2,9 +2,46 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
+
+// joinEvery is how often a call that waits for another's operation looks whether that has ended.
+const joinEvery = 50 * time.Millisecond
+
+// join waits until an operation has ended that another call is at, and returns what there is then. It leaves the driver to
+// whoever is at it: of two calls to the driver at once, the one that is refused would say nothing about the other.
+func (m *Manager) join(ctx context.Context, action string, asked store.Sandbox) (store.Sandbox, error) {
+	ticker := time.NewTicker(joinEvery)
+	defer ticker.Stop()
+	for {
+		s, err := m.store.SandboxByID(ctx, asked.ID)
+		switch {
+		case m.working.Err() != nil:
+			return store.Sandbox{}, errClosing
+		case err != nil:
+			return store.Sandbox{}, err
+		case s.Operation.ID == asked.Operation.ID:
+		case undone(s, asked.Operation.Before):
+			return store.Sandbox{}, &DriverError{Action: action, Sandbox: s, Err: errors.New("it refused the call before this one")}
+		default:
+			return s, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// undone says whether a sandbox is as it was before an operation: it has not left that phase since.
+func undone(s store.Sandbox, before *store.Snapshot) bool {
+	return before != nil && s.Phase() == before.Status.GetPhase() && proto.Equal(readyCondition(s.Status), readyCondition(before.Status))
+}
 
 // conclude settles the request of a call that has waited for another's operation, by the answer it has got. The operation's
 // own request is settled by what ends that. This one has changed nothing itself, so whatever its failure, it may be made again.

@@ -11,7 +11,8 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// joining begins a stop or start, has a second call with a request_id join it, and answers the driver's calls by end.
+// joining begins a stop or start, has a second call with a request_id join it, and answers the driver by end. The driver is asked
+// but once: of two calls, the refusal of one would say nothing about the other.
 func (f *fixture) joining(call string, end func(answer func(error))) (second *store.Request, failure error) {
 	f.Helper()
 	f.mustRun(map[string]any{"delete_after": "1h"})
@@ -34,6 +35,9 @@ func (f *fixture) joining(call string, end func(answer func(error))) (second *st
 	f.unanswered(answers)
 	f.wantOutcome(first, store.OutcomePending)
 	f.wantOutcome(second, store.OutcomePending)
+	if n := f.driver.count(call); n != 1 {
+		f.Errorf("the driver was asked %d times", n)
+	}
 	end(func(err error) { refusal = err; goOn() })
 	return second, <-answers
 }

@@ -12,11 +12,17 @@ import (
 // nothing. Errors are those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Start(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		asked, err := m.store.ChangeSandbox(ctx, target, precondition, startAsked(target.Request, precondition, operationOf(target.Request)))
+		operationID := operationOf(target.Request)
+		asked, err := m.store.ChangeSandbox(ctx, target, precondition, startAsked(target.Request, precondition, operationID))
 		if err != nil || !asked.Operation.Pending {
 			return asked, err
 		}
-		s, err := m.start(ctx, asked)
+		var s store.Sandbox
+		if asked.Operation.ID == operationID {
+			s, err = m.start(ctx, asked)
+		} else {
+			s, err = m.join(ctx, "start", asked)
+		}
 		switch s.Phase() {
 		case stopping, stopped, deleting: // another attempt was refused, or somebody stopped or deleted it meanwhile
 			err = &PhaseError{Action: "start", Sandbox: s}

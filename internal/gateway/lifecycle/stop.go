@@ -12,11 +12,17 @@ import (
 // those of the store, [PhaseError] and [DriverError], after which the sandbox is as it was.
 func (m *Manager) Stop(ctx context.Context, target store.Target, precondition *store.Precondition) (store.Sandbox, error) {
 	return detached(ctx, m, func(ctx context.Context) (store.Sandbox, error) {
-		asked, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(target.Request, precondition, operationOf(target.Request)))
+		operationID := operationOf(target.Request)
+		asked, err := m.store.ChangeSandbox(ctx, target, precondition, stopAsked(target.Request, precondition, operationID))
 		if err != nil || asked.Phase() != stopping {
 			return asked, err
 		}
-		s, err := m.stop(ctx, asked)
+		var s store.Sandbox
+		if asked.Operation.ID == operationID {
+			s, err = m.stop(ctx, asked)
+		} else {
+			s, err = m.join(ctx, "stop", asked)
+		}
 		if err == nil && s.Phase() != stopped { // somebody deleted it, or started it again, while it stopped
 			err = &PhaseError{Action: "stop", Sandbox: s}
 		}
