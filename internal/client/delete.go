@@ -193,7 +193,7 @@ func (d *deletion) mismatch(ctx context.Context, m *apierr.IdentityMismatch) (st
 	if !sameID(m.ExpectedID, d.ref.ID) || !IsUUID(m.CurrentID) || sameID(m.CurrentID, d.ref.ID) {
 		return done, &BrokenReplyError{Call: "ConditionalSandboxes/DeleteSandbox", Problem: fmt.Sprintf("an identity mismatch of expected id %q and current id %q, where the delete was for id %s", m.ExpectedID, m.CurrentID, d.ref.ID)}
 	}
-	gone, err := d.c.prove(ctx, d.ref, m.CurrentID)
+	gone, err := d.c.prove(ctx, d.ref, Gone{CurrentID: m.CurrentID})
 	return d.gone(ctx, gone, err)
 }
 

@@ -146,17 +146,19 @@ func TestDeleteByNameUnanswered(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key    string
 		answer hook
-		holder string // of the name afterwards
+		gone   Gone
 	}{
-		"it hit ours":               {"lose " + plainDelete, refuse(codes.Unavailable), ""},
-		"it hit a stranger":         {"lose " + plainDelete, replace, ""},
-		"it came before a stranger": {plainDelete, replace, idB},
+		"it hit ours":               {"lose " + plainDelete, refuse(codes.Unavailable), Gone{}},
+		"it hit a stranger":         {"lose " + plainDelete, replace, Gone{}},
+		"it came before a stranger": {plainDelete, replace, Gone{CurrentID: idB, CurrentPhase: "ready"}},
+		"a stranger is on the way": {plainDelete, func(f *fake, _ int, _ any) error { f.put("web", idB, deleting); return unavailable() },
+			Gone{CurrentID: idB, CurrentPhase: "deleting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := unaware(tc.key, tc.answer)
 			serve(t, f, func(ctx context.Context, c *Client) {
 				got, err := c.Delete(ctx, web, true)
-				if want := (Deletion{Gone: Gone{CurrentID: tc.holder}, Unanswered: true, MaybeReplaced: tc.holder != ""}); err != nil || got != want {
+				if want := (Deletion{Gone: tc.gone, Unanswered: true, MaybeReplaced: tc.gone.CurrentID != ""}); err != nil || got != want {
 					t.Errorf("%+v, %v", got, err)
 				}
 			})

@@ -59,29 +59,41 @@ func (e *UnsupportedGatewayError) Error() string {
 type OtherGatewayError struct {
 	Endpoint string
 	Ref      Ref
+	// Seen is how the sandbox seems to be gone.
+	Seen Gone
 	// FoundWorkspaceID is the id the workspace has there.
 	FoundWorkspaceID string
 }
 
 func (e *OtherGatewayError) Error() string {
-	return fmt.Sprintf("the gateway at %s is another one, or its database was rebuilt: there, workspace %q has the id %s, not the recorded %s",
+	text := fmt.Sprintf("the gateway at %s is another one, or its database was rebuilt: there, workspace %q has the id %s, not the recorded %s",
 		e.Endpoint, e.Ref.Workspace, e.FoundWorkspaceID, e.Ref.WorkspaceID)
+	if e.Seen.CurrentID != "" {
+		text += fmt.Sprintf(", and the name %q belongs to %s", e.Ref.Name, e.Seen.Holder())
+	}
+	return text
 }
 
 // UnprovenError is an answer that looks as if the sandbox were gone, which could not be confirmed: a missing workspace,
 // a lack of access and another gateway look the same.
 type UnprovenError struct {
 	Ref Ref
+	// Seen is how the sandbox seems to be gone.
+	Seen Gone
 	// Err is what stood in the way of the confirmation; nil if the workspace can be read, and no id was recorded to compare
 	// with.
 	Err error
 }
 
 func (e *UnprovenError) Error() string {
-	if e.Err == nil {
-		return "the gateway does not show the sandbox, but that proves nothing: no id of the workspace was recorded, which would tell this gateway from others"
+	text := "the gateway does not show the sandbox"
+	if e.Seen.CurrentID != "" {
+		text += fmt.Sprintf("; the name %q belongs to %s", e.Ref.Name, e.Seen.Holder())
 	}
-	return "the gateway does not show the sandbox, but that proves nothing, since the workspace could not be read: " + e.Err.Error()
+	if e.Err == nil {
+		return text + ", but that proves nothing: no id of the workspace was recorded, which would tell this gateway from others"
+	}
+	return text + ", but that proves nothing, since the workspace could not be read: " + e.Err.Error()
 }
 
 // Unwrap gives what stood in the way.
@@ -96,7 +108,7 @@ type GoneError struct {
 func (e *GoneError) Error() string {
 	text := fmt.Sprintf("the sandbox with id %s is gone", e.Ref.ID)
 	if e.Gone.CurrentID != "" {
-		text += fmt.Sprintf("; the name %q now belongs to another sandbox, with id %s", e.Ref.Name, e.Gone.CurrentID)
+		text += fmt.Sprintf("; the name %q now belongs to %s", e.Ref.Name, e.Gone.Holder())
 	}
 	if e.Gone.Evidence != Proved {
 		text += "; that the gateway which says so is the one the sandbox was created on is not certain, since the ids of the workspace could not be compared"

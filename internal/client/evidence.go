@@ -31,7 +31,18 @@ const (
 type Gone struct {
 	// CurrentID is the id of the sandbox that holds the name now; empty when nobody does.
 	CurrentID string
-	Evidence  Evidence
+	// CurrentPhase is its phase as in [Phase]; empty when it was not read.
+	CurrentPhase string
+	Evidence     Evidence
+}
+
+// Holder names the sandbox that holds the name now.
+func (g Gone) Holder() string {
+	text := "another sandbox, with id " + g.CurrentID
+	if g.CurrentPhase != "" {
+		text += " (phase " + g.CurrentPhase + ")"
+	}
+	return text
 }
 
 // Observe reads a sandbox by its name and compares the id. It returns the sandbox if it is the one meant, or the
@@ -42,37 +53,36 @@ func (c *Client) Observe(ctx context.Context, ref Ref) (*openshellv1.Sandbox, *G
 	case err == nil && sameID(IDOf(sb), ref.ID):
 		return sb, nil, nil
 	case err == nil:
-		gone, err := c.prove(ctx, ref, IDOf(sb))
+		gone, err := c.prove(ctx, ref, Gone{CurrentID: IDOf(sb), CurrentPhase: Phase(sb)})
 		return nil, gone, err
 	case isNotFound(err):
-		gone, err := c.prove(ctx, ref, "")
+		gone, err := c.prove(ctx, ref, Gone{})
 		return nil, gone, err
 	default:
 		return nil, nil, err
 	}
 }
 
-// prove confirms that an answer which shows ref's sandbox absent, or replaced by currentID, came from the gateway that
-// ref was recorded in. It must be called after the answer, since the endpoint may lead elsewhere from one call to
+// prove confirms that an answer which shows ref's sandbox gone, as seen says, came from the gateway that ref was recorded in. It must be called after the answer, since the endpoint may lead elsewhere from one call to
 // the next. Without confirmation it returns an OtherGatewayError or an UnprovenError.
-func (c *Client) prove(ctx context.Context, ref Ref, currentID string) (*Gone, error) {
-	gone := &Gone{CurrentID: currentID, Evidence: Proved}
+func (c *Client) prove(ctx context.Context, ref Ref, seen Gone) (*Gone, error) {
+	gone := &seen
 	workspace, err := c.Workspace(ctx, ref.Workspace)
 	switch {
 	case status.Code(err) == codes.PermissionDenied:
 		// Either the scope workspace:read is missing, or the membership: only the former still lets the caller list.
 		if err := c.probeList(ctx, ref.Workspace); err != nil {
-			return nil, &UnprovenError{Ref: ref, Err: err}
+			return nil, &UnprovenError{Ref: ref, Seen: seen, Err: err}
 		}
 		gone.Evidence = StoodIn
 	case err != nil:
-		return nil, &UnprovenError{Ref: ref, Err: err}
+		return nil, &UnprovenError{Ref: ref, Seen: seen, Err: err}
 	case ref.WorkspaceID == "" && ref.ID != "":
-		return nil, &UnprovenError{Ref: ref}
+		return nil, &UnprovenError{Ref: ref, Seen: seen}
 	case ref.WorkspaceID == "":
 		gone.Evidence = NotRecorded
 	case !sameID(workspace.GetMetadata().GetId(), ref.WorkspaceID):
-		return nil, &OtherGatewayError{Endpoint: c.endpoint.url, Ref: ref, FoundWorkspaceID: workspace.GetMetadata().GetId()}
+		return nil, &OtherGatewayError{Endpoint: c.endpoint.url, Ref: ref, Seen: seen, FoundWorkspaceID: workspace.GetMetadata().GetId()}
 	}
 	return gone, nil
 }
@@ -107,7 +117,7 @@ func (c *Client) ProveAbsent(ctx context.Context, ref Ref) (holder *openshellv1.
 	ref.ID = ""
 	holder, err = c.Sandbox(ctx, ref.Workspace, ref.Name)
 	if isNotFound(err) {
-		gone, err = c.prove(ctx, ref, "")
+		gone, err = c.prove(ctx, ref, Gone{})
 		return nil, gone, err
 	}
 	return holder, nil, err

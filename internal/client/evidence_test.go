@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -25,6 +26,11 @@ var unrecorded = Ref{Workspace: "default", Name: "web", ID: idA}
 // "gone".
 func TestObserve(t *testing.T) {
 	unproven := func(err error) bool { _, ok := errors.AsType[*UnprovenError](err); return ok }
+	named := func(is func(error) bool) func(error) bool {
+		return func(err error) bool {
+			return is(err) && strings.Contains(err.Error(), `the name "web" belongs to another sandbox, with id `+idB+" (phase ready)")
+		}
+	}
 	other := func(err error) bool {
 		e, ok := errors.AsType[*OtherGatewayError](err)
 		return ok && e.FoundWorkspaceID == otherWSID && e.Ref == web
@@ -39,12 +45,12 @@ func TestObserve(t *testing.T) {
 		"ours":                {set: func(f *fake) { f.put("web", idA, ready) }, found: true},
 		"ours, other gateway": {set: func(f *fake) { f.put("web", idA, ready); f.workspace = otherWSID }, found: true},
 		"absent":              {set: func(*fake) {}, gone: &Gone{}},
-		"replaced":            {set: func(f *fake) { f.put("web", idB, ready) }, gone: &Gone{CurrentID: idB}},
+		"replaced":            {set: func(f *fake) { f.put("web", idB, ready) }, gone: &Gone{CurrentID: idB, CurrentPhase: "ready"}},
 		"absent, other gateway": {
 			set: func(f *fake) { f.workspace = otherWSID }, wantErr: other,
 		},
 		"a web of its own, other gateway": {
-			set: func(f *fake) { f.put("web", idB, ready); f.workspace = otherWSID }, wantErr: other,
+			set: func(f *fake) { f.put("web", idB, ready); f.workspace = otherWSID }, wantErr: named(other),
 		},
 		"absent, no scope for the workspace": {
 			set:  func(f *fake) { f.hooks["GetWorkspace"] = refuse(codes.PermissionDenied) },
@@ -55,7 +61,7 @@ func TestObserve(t *testing.T) {
 				f.put("web", idB, ready)
 				f.hooks["GetWorkspace"] = refuse(codes.PermissionDenied)
 			},
-			gone: &Gone{CurrentID: idB, Evidence: StoodIn},
+			gone: &Gone{CurrentID: idB, CurrentPhase: "ready", Evidence: StoodIn},
 		},
 		"absent, no member": {
 			set: func(f *fake) {
@@ -70,11 +76,18 @@ func TestObserve(t *testing.T) {
 		"absent, workspace unavailable": {
 			set: func(f *fake) { f.hooks["GetWorkspace"] = refuse(codes.Unavailable) }, wantErr: unproven,
 		},
+		"replaced, workspace unavailable": {
+			set: func(f *fake) {
+				f.put("web", idB, ready)
+				f.hooks["GetWorkspace"] = refuse(codes.Unavailable)
+			},
+			wantErr: named(unproven),
+		},
 		"absent, no workspace id recorded": {
 			set: func(*fake) {}, ref: unrecorded, wantErr: unproven,
 		},
 		"replaced, no workspace id recorded": {
-			set: func(f *fake) { f.put("web", idB, ready) }, ref: unrecorded, wantErr: unproven,
+			set: func(f *fake) { f.put("web", idB, ready) }, ref: unrecorded, wantErr: named(unproven),
 		},
 		"absent, no workspace id recorded, no scope for the workspace": {
 			set: func(f *fake) { f.hooks["GetWorkspace"] = refuse(codes.PermissionDenied) }, ref: unrecorded,

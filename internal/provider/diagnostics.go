@@ -222,7 +222,7 @@ func weakEvidence(ref client.Ref, gone client.Gone, diags *diag.Diagnostics) {
 // goneWhat says how a sandbox is gone.
 func goneWhat(ref client.Ref, gone client.Gone) string {
 	if gone.CurrentID != "" {
-		return fmt.Sprintf("The sandbox with id %s, which Terraform made, is gone. Its name now belongs to another sandbox, with id %s, which Terraform leaves alone.", ref.ID, gone.CurrentID)
+		return fmt.Sprintf("The sandbox with id %s, which Terraform made, is gone. Its name now belongs to %s, which Terraform leaves alone.", ref.ID, gone.Holder())
 	}
 	return fmt.Sprintf("The sandbox with id %s is gone: somebody else deleted it, or the gateway did after it had finished.", ref.ID)
 }

@@ -39,7 +39,7 @@ func (r *sandboxResource) Delete(ctx context.Context, req resource.DeleteRequest
 		fault := replacedFault(m.ref(), deletion.Gone)
 		switch {
 		case deletion.Unanswered:
-			fault.what += " " + unansweredWhat(m.ref())
+			fault.what = unansweredWhat(m.ref(), deletion.Gone)
 		case deletion.MaybeReplaced:
 			fault.what += " A delete that this destroy sent before was not answered; it may have deleted it, before the other one took the name."
 		}
@@ -56,11 +56,7 @@ func reportDeletion(ref client.Ref, deletion client.Deletion, diags *diag.Diagno
 			todo: "nothing, unless the other sandbox should not be there: then have its owner delete it."}.asWarning(diags)
 	}
 	if deletion.Unanswered {
-		what := unansweredWhat(ref)
-		if deletion.CurrentID != "" {
-			what += " The name now belongs to another sandbox, with id " + deletion.CurrentID + "."
-		}
-		report{title: "A delete by name was not answered", what: what, ref: ref, state: stateRemoved,
+		report{title: "A delete by name was not answered", what: unansweredWhat(ref, deletion.Gone), ref: ref, state: stateRemoved,
 			todo: "if others use this name, ask them whether a sandbox of theirs is missing; the gateway's log tells what was deleted. A gateway that offers openshell.conditional.v1 rules this out."}.asWarning(diags)
 	}
 	if deletion.ByName {
@@ -71,8 +67,15 @@ func reportDeletion(ref client.Ref, deletion client.Deletion, diags *diag.Diagno
 }
 
 // unansweredWhat says what is known after a delete by name that was not answered.
-func unansweredWhat(ref client.Ref) string {
-	return fmt.Sprintf("The gateway does not offer deletes bound to a sandbox's id, so the id was compared first and the delete sent by name (allow_unconditional_delete). That call was not answered. The sandbox with id %s is gone; whether the call hit it, or another sandbox that had taken the name, is not known.", ref.ID)
+func unansweredWhat(ref client.Ref, gone client.Gone) string {
+	text := fmt.Sprintf("The gateway does not offer deletes bound to a sandbox's id, so the id was compared first and the delete sent by name (allow_unconditional_delete). That call was not answered. The sandbox with id %s is gone; whether the call hit it, or another sandbox that had taken the name, is not known.", ref.ID)
+	if gone.CurrentID != "" {
+		text += " The name now belongs to " + gone.Holder() + "."
+	}
+	if gone.CurrentPhase == "deleting" {
+		text += " It is being deleted: it may be what the call hit."
+	}
+	return text
 }
 
 // deleteFailure reports a delete that did not end with a proof.

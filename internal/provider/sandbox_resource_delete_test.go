@@ -158,6 +158,22 @@ func TestDeleteUnaware(t *testing.T) {
 		}
 		expect(t, "error", diags.errors(), "ANOTHER", stranger, state.text("id"))
 	})
+	t.Run("opted in, is not answered while another one is being deleted", func(t *testing.T) {
+		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
+		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
+		state := s.created(values{"name": str("web")})
+		stranger := ""
+		g.Intercept(gatewaytest.Before("OpenShell/DeleteSandbox", func() error {
+			stranger = g.Replace(t, "web").GetMetadata().GetId()
+			g.SetPhase(t, "web", openshellv1.SandboxPhase_SANDBOX_PHASE_DELETING)
+			return status.Error(codes.Unavailable, "lost in a test")
+		}))
+		left, diags := s.destroy(t.Context(), state)
+		if left != nil {
+			t.Errorf("state %v", left)
+		}
+		expect(t, "warning", diags.warnings(), "not answered", stranger+" (phase deleting)", "may be what the call hit")
+	})
 	t.Run("opted in, hits another one and is not answered", func(t *testing.T) {
 		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
 		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
