@@ -14,7 +14,7 @@ import (
 
 // boundChange is one change of a sandbox through the conditional service, bound to its id. A gateway without the service is
 // a NotSupportedError, another sandbox under the name a GoneError. The call is made once: if its answer is lost, the sandbox
-// tells whether it took effect. Only a definite refusal that may pass by itself is tried again.
+// tells whether it took effect, and what fails from then on is an UnansweredChangeError. Only a definite refusal that may pass by itself is tried again.
 type boundChange struct {
 	*wait
 	c *Client
@@ -45,6 +45,18 @@ const (
 )
 
 func (b *boundChange) run(ctx context.Context) (*openshellv1.Sandbox, error) {
+	sb, err := b.untilDone(ctx)
+	if err == nil || b.lost == nil {
+		return sb, err
+	}
+	unanswered := &UnansweredChangeError{Ref: b.ref, Answer: b.lost, Observed: b.observed}
+	if !errors.Is(err, b.lost) {
+		unanswered.Err = err
+	}
+	return sb, unanswered
+}
+
+func (b *boundChange) untilDone(ctx context.Context) (*openshellv1.Sandbox, error) {
 	for {
 		sb, gone, err := b.c.Observe(ctx, b.ref)
 		if gone != nil {
@@ -114,10 +126,10 @@ func (b *boundChange) act(ctx context.Context) (*openshellv1.Sandbox, error) {
 		}
 		return nil, b.judge(ctx, err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		b.sent, b.lost = true, err
 		if ctx.Err() != nil {
 			return nil, b.ended(ctx)
 		}
-		b.sent, b.lost = true, err
 		return nil, nil
 	default:
 		return nil, err

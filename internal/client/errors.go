@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -175,6 +176,35 @@ func (e *UnansweredDeleteError) Error() string {
 
 // Unwrap gives how the watch ended.
 func (e *UnansweredDeleteError) Unwrap() error { return e.Err }
+
+// UnansweredChangeError is a change that was sent and not answered, and that was not seen to have taken effect.
+type UnansweredChangeError struct {
+	Ref Ref
+	// Answer is what came instead of the answer, Err what ended the watch for the effect; nil if there was time enough.
+	Answer, Err error
+	// Observed is the last thing seen.
+	Observed Observed
+}
+
+func (e *UnansweredChangeError) Error() string {
+	text := fmt.Sprintf("the change was sent and not answered (%v), and is not repeated", e.Answer)
+	wait, ended := errors.AsType[*WaitError](e.Err)
+	switch {
+	case ended:
+		text += fmt.Sprintf("; no effect was seen within %s (%v)", wait.Elapsed.Round(time.Second/10), wait.Err)
+	case e.Err != nil:
+		text += fmt.Sprintf("; then: %v", e.Err)
+	default:
+		text += "; the sandbox shows no effect"
+	}
+	if e.Observed.Phase != "" {
+		text += "; last seen: " + e.Observed.String()
+	}
+	return text
+}
+
+// Unwrap gives both causes.
+func (e *UnansweredChangeError) Unwrap() []error { return []error{e.Err, e.Answer} }
 
 // FailedError is a sandbox that reached a phase from which what was waited for cannot come.
 type FailedError struct {

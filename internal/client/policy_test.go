@@ -41,7 +41,7 @@ func TestSetPolicy(t *testing.T) {
 	}{
 		"set":         {"", nil, 1, true, nil},
 		"answer lost": {"lose " + updateCall, fail(codes.Unavailable), 1, true, nil},
-		"call lost":   {updateCall, fail(codes.Unavailable), 1, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
+		"call lost":   {updateCall, fail(codes.Unavailable), 1, false, func(t *testing.T, err error) { t.Helper(); want[*UnansweredChangeError](t, err) }},
 		"refused":     {updateCall, fail(codes.InvalidArgument), 1, false, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
 		"not found, though it is there": {updateCall, fail(codes.NotFound), 1 + staleReads, false, func(t *testing.T, err error) {
 			t.Helper()

@@ -80,7 +80,7 @@ func TestSetProvidersTrouble(t *testing.T) {
 		"a write in between": {attachCall, conflict, 2, nil},
 		"mixed fleet":        {attachCall, status.Error(codes.Unimplemented, "unknown method"), 2, nil},
 		"reply lost":         {"lose " + attachCall, unavailable(), 1, nil},
-		"never arrived":      {attachCall, unavailable(), 1, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
+		"never arrived":      {attachCall, unavailable(), 1, func(t *testing.T, err error) { t.Helper(); want[*UnansweredChangeError](t, err) }},
 		"refused":            {attachCall, status.Error(codes.FailedPrecondition, "no such provider"), 1, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,10 +3,12 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 )
@@ -242,9 +244,17 @@ func TestStopLostReply(t *testing.T) {
 		delete(f.hooks, "lose "+stopCall)
 		f.hooks[stopCall] = refuse(codes.Unavailable)
 		_, err := c.Stop(ctx, web)
-		hasCode(codes.Unavailable)(t, err)
+		if e := as[*UnansweredChangeError](t, err); status.Code(e.Answer) != codes.Unavailable || e.Err != nil || e.Observed.Phase != "ready" {
+			t.Errorf("%+v", e)
+		}
 		if n := f.count(stopCall); n != 2 {
 			t.Errorf("%d stops", n)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		f.hooks[stopCall] = func(*fake, int, any) error { cancel(); return unavailable() }
+		_, err = c.Stop(ctx, web)
+		if e := as[*UnansweredChangeError](t, err); !errors.Is(e, context.Canceled) || strings.Contains(e.Error(), "not stopped") {
+			t.Error(e)
 		}
 	})
 }

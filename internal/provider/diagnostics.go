@@ -132,6 +132,9 @@ func advice(err error, operation string) string {
 		}
 		return "run terraform plan: the refresh takes what is gone out of the state, and the plan shows a create."
 	}
+	if _, ok := errors.AsType[*client.UnansweredChangeError](err); ok {
+		return "look at the gateway's log for whether it made the change, which may yet take effect, and run terraform plan: the refresh takes over what the sandbox shows by then, and the plan shows what is left."
+	}
 	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
 		return "use a gateway that offers these calls, or leave out what needs them."
 	}

@@ -85,6 +85,9 @@ func (r *sandboxResource) apply(ctx context.Context, changes []change, state *sa
 		}
 		if err != nil {
 			report := r.data.failure(change.title, state.ref(), kept, "update", err)
+			if _, ok := errors.AsType[*client.UnansweredChangeError](err); ok {
+				report.title = "Whether the sandbox was changed as planned is not known"
+			}
 			report.at = change.at
 			if _, ok := errors.AsType[*client.NotSupportedError](err); ok && change.at.Equal(path.Root("policy")) {
 				report.todo = "use a gateway that offers these calls, or set policy back to what it was; without it, or with other fixed parts, the plan replaces the sandbox."
