@@ -120,11 +120,14 @@ func (b *boundChange) act(ctx context.Context) (*openshellv1.Sandbox, error) {
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.PermissionDenied:
 		mixed, err := b.c.unsupported(ctx, err)
-		if b.mixed++; mixed && b.mixed < mixedFleetTries {
-			b.last = err
-			return nil, nil
+		if !mixed {
+			return nil, b.judge(ctx, err)
 		}
-		return nil, b.judge(ctx, err)
+		if b.mixed++; b.mixed >= mixedFleetTries {
+			return nil, &MixedFleetError{Endpoint: b.c.endpoint.url, Refusal: err}
+		}
+		b.last = err
+		return nil, nil
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		b.sent, b.lost = true, err
 		if ctx.Err() != nil {

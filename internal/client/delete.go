@@ -84,6 +84,10 @@ func (d *deletion) discreet(ctx context.Context, err error) error {
 		unsupported.Refusal = d.discreet(ctx, unsupported.Refusal)
 		return err
 	}
+	if mixed, ok := errors.AsType[*MixedFleetError](err); ok {
+		mixed.Refusal = d.discreet(ctx, mixed.Refusal)
+		return err
+	}
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || !strings.HasSuffix(call.Call, "DeleteSandbox") {
 		return err

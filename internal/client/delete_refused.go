@@ -54,7 +54,7 @@ func (d *deletion) refusedAsUnknown(ctx context.Context, refusal error) (step, e
 	mixed, err := d.c.unsupported(ctx, refusal)
 	if mixed {
 		if d.mixed++; d.mixed >= mixedFleetTries {
-			return done, err
+			return done, &MixedFleetError{Endpoint: d.c.endpoint.url, Refusal: err}
 		}
 		d.last = err
 		return repeat, nil

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,7 +219,12 @@ func TestDeleteRefused(t *testing.T) {
 		"no access":       {hook: refuse(codes.PermissionDenied), calls: 1, check: hasCode(codes.PermissionDenied)},
 		"invalid":         {hook: refuse(codes.InvalidArgument), calls: 1, check: hasCode(codes.InvalidArgument)},
 		"plain failed precondition, nothing pending": {hook: refuse(codes.FailedPrecondition), calls: 1, check: hasCode(codes.FailedPrecondition)},
-		"unknown method for good":                    {hook: refuse(codes.Unimplemented), calls: mixedFleetTries, check: hasCode(codes.Unimplemented)},
+		"unknown method for good": {hook: refuse(codes.Unimplemented), calls: mixedFleetTries, check: func(t *testing.T, err error) {
+			t.Helper()
+			if e := as[*MixedFleetError](t, err); status.Code(e) != codes.Unimplemented || !strings.Contains(e.Error(), "health says SERVING") || !strings.Contains(e.Error(), "8 times") {
+				t.Error(e)
+			}
+		}},
 		"unavailable for good": {hook: refuse(codes.Unavailable), calls: -1, check: func(t *testing.T, err error) {
 			if e := as[*WaitError](t, err); !errors.Is(e, context.DeadlineExceeded) || status.Code(e.Last) != codes.Unavailable {
 				t.Error(e)

@@ -130,6 +130,21 @@ func (e *NotSupportedError) Error() string {
 	return fmt.Sprintf("the gateway at %s does not offer changes bound to a sandbox's id (openshell.conditional.v1): health says %s, and the call was refused: %v", e.Endpoint, e.Health, e.Refusal)
 }
 
+// MixedFleetError is a method of the conditional service that was refused as unknown, again and again, by a gateway whose
+// health says that it offers the service. Nothing was changed.
+type MixedFleetError struct {
+	Endpoint string
+	// Refusal is how the last call was refused.
+	Refusal error
+}
+
+func (e *MixedFleetError) Error() string {
+	return fmt.Sprintf("the gateway at %s offers changes bound to a sandbox's id (openshell.conditional.v1), as health says SERVING, and yet the call was refused as unknown, %d times; nothing was changed: %v", e.Endpoint, mixedFleetTries, e.Refusal)
+}
+
+// Unwrap gives the last refusal.
+func (e *MixedFleetError) Unwrap() error { return e.Refusal }
+
 // BrokenReplyError is an answer that cannot be: something between here and the gateway is broken.
 type BrokenReplyError struct{ Call, Problem string }
 

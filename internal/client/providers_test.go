@@ -79,6 +79,7 @@ func TestSetProvidersTrouble(t *testing.T) {
 	}{
 		"a write in between": {attachCall, conflict, 2, nil},
 		"mixed fleet":        {attachCall, status.Error(codes.Unimplemented, "unknown method"), 2, nil},
+		"mixed for good":     {attachCall, nil, mixedFleetTries, func(t *testing.T, err error) { t.Helper(); want[*MixedFleetError](t, err) }},
 		"reply lost":         {"lose " + attachCall, unavailable(), 1, nil},
 		"never arrived":      {attachCall, unavailable(), 1, func(t *testing.T, err error) { t.Helper(); want[*UnansweredChangeError](t, err) }},
 		"refused":            {attachCall, status.Error(codes.FailedPrecondition, "no such provider"), 1, func(t *testing.T, err error) { t.Helper(); want[*CallError](t, err) }},
@@ -86,6 +87,9 @@ func TestSetProvidersTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := withProviders("a")
 			f.hooks[tc.key] = one(1, tc.err)
+			if tc.err == nil {
+				f.hooks[tc.key] = refuse(codes.Unimplemented)
+			}
 			serve(t, f, func(ctx context.Context, c *Client) {
 				sb, err := c.SetProviders(ctx, web, []string{"a"}, []string{"b"})
 				if n := f.count(attachCall); n != tc.calls {

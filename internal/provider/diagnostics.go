@@ -138,6 +138,13 @@ func advice(err error, operation string) string {
 	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
 		return "use a gateway that offers these calls, or leave out what needs them."
 	}
+	if _, ok := errors.AsType[*client.MixedFleetError](err); ok {
+		text := "find the replica of the gateway, or the proxy on the way, that does not know openshell.conditional.v1, upgrade or bypass it, and run this again."
+		if operation == "delete" {
+			text += " allow_unconditional_delete is not used here: it is for gateways that do not offer the service."
+		}
+		return text
+	}
 	if _, ok := errors.AsType[*client.BrokenReplyError](err); ok {
 		return "something between Terraform and the gateway changes or invents answers: look at proxies on the way and at the gateway's log."
 	}

@@ -133,6 +133,18 @@ func TestDeleteUnaware(t *testing.T) {
 		}
 		expect(t, "error", diags.errors(), "allow_unconditional_delete = true", "terraform state rm", "kept as it was", state.text("id"))
 	})
+	t.Run("opted in, one of a mixed fleet", func(t *testing.T) {
+		t.Parallel()
+		g := gatewaytest.Start(t)
+		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
+		state := s.created(values{"name": str("web")})
+		g.Intercept(gatewaytest.Refuse(codes.Unimplemented, "ConditionalSandboxes/DeleteSandbox"))
+		left, diags := s.destroy(t.Context(), state)
+		if !sameState(left, state) || plainDeletes(g) > 0 {
+			t.Errorf("state %v, calls %v", left, g.AllCalls())
+		}
+		expect(t, "error", diags.errors(), "SERVING", "8 times", "nothing was changed", "replica", "allow_unconditional_delete is not used here", state.text("id"))
+	})
 	t.Run("opted in", func(t *testing.T) {
 		g := gatewaytest.Start(t, gatewaytest.WithoutConditional())
 		s := connected(t, g, values{"allow_unconditional_delete": boolean(true)})
