@@ -139,11 +139,7 @@ func advice(err error, operation string) string {
 		return "use a gateway that offers these calls, or leave out what needs them."
 	}
 	if _, ok := errors.AsType[*client.MixedFleetError](err); ok {
-		text := "find the replica of the gateway, or the proxy on the way, that does not know openshell.conditional.v1, upgrade or bypass it, and run this again."
-		if operation == "delete" {
-			text += " allow_unconditional_delete is not used here: it is for gateways that do not offer the service."
-		}
-		return text
+		return mixedFleetAdvice(operation)
 	}
 	if _, ok := errors.AsType[*client.BrokenReplyError](err); ok {
 		return "something between Terraform and the gateway changes or invents answers: look at proxies on the way and at the gateway's log."
@@ -155,14 +151,7 @@ func advice(err error, operation string) string {
 		return "correct the policy and apply again. Until then the sandbox has no network, or runs under the revision before; that is a setting of the gateway."
 	}
 	if e, ok := errors.AsType[*client.WaitError](err); ok {
-		switch {
-		case !errors.Is(e.Err, context.Canceled):
-			return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", operation)
-		case operation == "create": // the next one begins anew
-			return "apply again."
-		default:
-			return "run this again; it goes on from where things stand."
-		}
+		return waitAdvice(e, operation)
 	}
 	if e, ok := errors.AsType[*client.FailedError](err); ok {
 		if e.Observed.Phase == "deleting" {
@@ -180,6 +169,25 @@ func advice(err error, operation string) string {
 		return callAdvice(call, operation)
 	}
 	return "look at the gateway's log, then run this again."
+}
+
+func mixedFleetAdvice(operation string) string {
+	text := "find the replica of the gateway, or the proxy on the way, that does not know openshell.conditional.v1, upgrade or bypass it, and run this again."
+	if operation == "delete" {
+		text += " allow_unconditional_delete is not used here: it is for gateways that do not offer the service."
+	}
+	return text
+}
+
+func waitAdvice(e *client.WaitError, operation string) string {
+	switch {
+	case !errors.Is(e.Err, context.Canceled):
+		return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", operation)
+	case operation == "create": // the next one begins anew
+		return "apply again."
+	default:
+		return "run this again; it goes on from where things stand."
+	}
 }
 
 func callAdvice(call *client.CallError, operation string) string {
