@@ -133,7 +133,7 @@ func advice(err error, operation string) string {
 		return "run terraform plan: the refresh takes what is gone out of the state, and the plan shows a create."
 	}
 	if _, ok := errors.AsType[*client.UnansweredChangeError](err); ok {
-		return "look at the gateway's log for whether it made the change, which may yet take effect, and run terraform plan: the refresh takes over what the sandbox shows by then, and the plan shows what is left."
+		return "look at the gateway's log for whether it made the change, which may yet take effect, and run terraform plan: the refresh takes over what the sandbox shows by then, and the plan shows what is left. A gateway that is only slow gets more time with " + moreTime(operation) + "."
 	}
 	if _, ok := errors.AsType[*client.NotSupportedError](err); ok {
 		return "use a gateway that offers these calls, or leave out what needs them."
@@ -182,13 +182,16 @@ func mixedFleetAdvice(operation string) string {
 func waitAdvice(e *client.WaitError, operation string) string {
 	switch {
 	case !errors.Is(e.Err, context.Canceled):
-		return fmt.Sprintf("look at the gateway's log for what takes so long; timeouts = { %s = \"…\" } gives it more time. Then run this again.", operation)
+		return "look at the gateway's log for what takes so long; " + moreTime(operation) + " gives it more time. Then run this again."
 	case operation == "create": // the next one begins anew
 		return "apply again."
 	default:
 		return "run this again; it goes on from where things stand."
 	}
 }
+
+// moreTime is what to configure for an operation that is to take longer.
+func moreTime(operation string) string { return fmt.Sprintf("timeouts = { %s = \"…\" }", operation) }
 
 func callAdvice(call *client.CallError, operation string) string {
 	if remedy := call.TLSRemedy(); remedy != "" {
@@ -205,7 +208,7 @@ func callAdvice(call *client.CallError, operation string) string {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		reach := "make sure that " + call.Endpoint + " is the right endpoint, that the gateway is up, that http:// or https:// is what it speaks, and that the tls settings fit its certificate. Then run this again."
 		if call.Code() == codes.DeadlineExceeded && operation != "" {
-			reach += fmt.Sprintf(" A gateway that is only slow gets more time with timeouts = { %s = \"…\" }.", operation)
+			reach += " A gateway that is only slow gets more time with " + moreTime(operation) + "."
 		}
 		return reach
 	case codes.Unimplemented:
