@@ -59,8 +59,14 @@ func (m *memory) Workspace(_ context.Context, name string) (store.Workspace, err
 	return locked(m, func(t transaction) (store.Workspace, error) { return t.workspace(name) })
 }
 
-func (m *memory) ListWorkspaces(context.Context, store.WorkspaceQuery) ([]store.Workspace, error) {
-	return locked(m, func(transaction) ([]store.Workspace, error) { return slices.Collect(maps.Values(m.workspaces)), nil })
+func (m *memory) ListWorkspaces(_ context.Context, query store.WorkspaceQuery) (store.Page[store.Workspace], error) {
+	return locked(m, func(transaction) (store.Page[store.Workspace], error) {
+		return pageOf(slices.Collect(maps.Values(m.workspaces)), query.Limit), nil
+	})
+}
+
+func pageOf[T any](rows []T, limit int) store.Page[T] {
+	return store.Page[T]{Rows: rows[:min(len(rows), limit)], More: len(rows) > limit}
 }
 
 func (m *memory) Object(_ context.Context, key store.Key) (store.Object, error) {
@@ -77,8 +83,8 @@ func (m *memory) ObjectByID(_ context.Context, id string) (store.Object, error) 
 	})
 }
 
-func (m *memory) ListObjects(_ context.Context, query store.ObjectQuery) ([]store.Object, error) {
-	return locked(m, func(t transaction) ([]store.Object, error) { return t.ListObjects(query) })
+func (m *memory) ListObjects(_ context.Context, query store.ObjectQuery) (store.Page[store.Object], error) {
+	return locked(m, func(t transaction) (store.Page[store.Object], error) { return pageOf(t.list(query), query.Limit), nil })
 }
 
 func (m *memory) Transact(_ context.Context, fn func(store.Tx) error) error {
@@ -108,11 +114,11 @@ func (m *memory) SandboxByID(_ context.Context, id string) (store.Sandbox, error
 }
 
 // ListSandboxes pays no heed to where the page begins.
-func (m *memory) ListSandboxes(_ context.Context, query store.ListQuery) ([]store.Sandbox, error) {
-	return locked(m, func(transaction) ([]store.Sandbox, error) {
+func (m *memory) ListSandboxes(_ context.Context, query store.ListQuery) (store.Page[store.Sandbox], error) {
+	return locked(m, func(transaction) (store.Page[store.Sandbox], error) {
 		m.list = &query
 		rows := slices.SortedFunc(maps.Values(m.sandboxes), func(a, b store.Sandbox) int { return a.CreatedAt.Compare(b.CreatedAt) })
-		return rows[:min(len(rows), query.Limit)], nil
+		return pageOf(rows, query.Limit), nil
 	})
 }
 
@@ -254,8 +260,12 @@ func (t transaction) Object(key store.Key) (store.Object, error) {
 
 func (t transaction) LockObject(key store.Key) (store.Object, error) { return t.Object(key) }
 
-// ListObjects pays no heed to where the page begins, nor to labels.
 func (t transaction) ListObjects(query store.ObjectQuery) ([]store.Object, error) {
+	return pageOf(t.list(query), query.Limit).Rows, nil
+}
+
+// list pays no heed to where the page begins, nor to labels.
+func (t transaction) list(query store.ObjectQuery) []store.Object {
 	rows := slices.SortedFunc(maps.Values(t.objects), func(a, b store.Object) int { return cmp.Compare(a.Name, b.Name) })
 	rows = slices.DeleteFunc(rows, func(o store.Object) bool {
 		return o.Kind != query.Kind || query.SandboxID != o.SandboxID || query.Workspaces != nil && !slices.Contains(query.Workspaces, o.Workspace)
@@ -263,7 +273,7 @@ func (t transaction) ListObjects(query store.ObjectQuery) ([]store.Object, error
 	if query.Reverse {
 		slices.Reverse(rows)
 	}
-	return rows[:min(len(rows), query.Limit)], nil
+	return rows
 }
 
 func (t transaction) CreateObject(o store.Object, _ ...store.Object) (store.Object, error) {

@@ -112,10 +112,10 @@ func TestManyAtOnce(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		all, err := f.store.ListSandboxes(f.Context(), store.ListQuery{Limit: 2 * n})
-		if err != nil || len(all) != n {
-			f.Fatal(len(all), err)
+		if err != nil || len(all.Rows) != n {
+			f.Fatal(len(all.Rows), err)
 		}
-		for _, s := range all {
+		for _, s := range all.Rows {
 			if s.Phase() != ready {
 				f.Fatalf("%s is %v", s.Name, s.Phase())
 			}

@@ -46,7 +46,7 @@ func conditionalDetach(sandbox, provider string, p *conditionalv1.SandboxPrecond
 }
 
 // startWithProviders has providers p0, p1, … that can be attached together, and "twin", which sets the variable of p0.
-func startWithProviders(t *testing.T, n int) *gatewaytest.Gateway {
+func startWithProviders(t *testing.T, n int, edits ...func(*datamodelv1.Provider)) *gatewaytest.Gateway {
 	t.Helper()
 	g := gatewaytest.Start(t)
 	for i := range n {
@@ -54,7 +54,7 @@ func startWithProviders(t *testing.T, n int) *gatewaytest.Gateway {
 		importProfiles(t, g, nil, &openshellv1.ProviderProfile{Id: profile, Credentials: []*openshellv1.ProviderProfileCredential{
 			{Name: "token", EnvVars: []string{fmt.Sprintf("TOKEN_%d", i)}}, {Name: "second", EnvVars: []string{fmt.Sprintf("SECOND_%d", i), "SHARED"}},
 		}})
-		mustCreateProvider(t, g, gatewaytest.Default(), fmt.Sprintf("p%d", i), profile, map[string]string{fmt.Sprintf("TOKEN_%d", i): "s3cret"})
+		mustCreateProvider(t, g, gatewaytest.Default(), fmt.Sprintf("p%d", i), profile, map[string]string{fmt.Sprintf("TOKEN_%d", i): "s3cret"}, edits...)
 	}
 	mustCreateProvider(t, g, gatewaytest.Default(), "twin", "type-0", map[string]string{"TOKEN_0": "s3cret"})
 	return g

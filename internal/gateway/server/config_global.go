@@ -38,7 +38,10 @@ func (s *Server) object(ctx context.Context) func(store.Key) (store.Object, erro
 
 // objects lists objects outside of a transaction.
 func (s *Server) objects(ctx context.Context) func(store.ObjectQuery) ([]store.Object, error) {
-	return func(q store.ObjectQuery) ([]store.Object, error) { return s.Store.ListObjects(ctx, q) }
+	return func(q store.ObjectQuery) ([]store.Object, error) {
+		list, err := s.Store.ListObjects(ctx, q)
+		return list.Rows, err
+	}
 }
 
 // checkGlobal checks that a call about the whole gateway names no sandbox, and lets the caller in. Upstream adds no details.

@@ -135,12 +135,11 @@ func (s *Server) ListWorkspaceMembers(ctx context.Context, req *openshellv1.List
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.ListObjects(ctx, store.ObjectQuery{Kind: store.KindMember, Workspaces: []string{workspace}, After: p.after, Limit: p.limit()})
+	list, err := s.Store.ListObjects(ctx, store.ObjectQuery{Kind: store.KindMember, Workspaces: []string{workspace}, After: p.after, Limit: p.size})
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.ListWorkspaceMembersResponse{}
-	rows, reply.NextPageToken = cut(p, rows, position)
-	reply.Members, err = decodeAll(rows, memberProto)
+	reply := &openshellv1.ListWorkspaceMembersResponse{NextPageToken: next(p, list, position)}
+	reply.Members, err = decodeAll(list.Rows, memberProto)
 	return reply, err
 }

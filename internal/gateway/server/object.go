@@ -50,7 +50,7 @@ type labelledList interface {
 }
 
 // listLabelled reads a page of a kind, oldest first, and makes the token of the next.
-func (s *Server) listLabelled(ctx context.Context, kind store.Kind, method string, req labelledList) (rows []store.Object, next string, err error) {
+func (s *Server) listLabelled(ctx context.Context, kind store.Kind, method string, req labelledList) ([]store.Object, string, error) {
 	size, err := pageSize(req.GetPageSize())
 	if err != nil {
 		return nil, "", err
@@ -67,15 +67,15 @@ func (s *Server) listLabelled(ctx context.Context, kind store.Kind, method strin
 	if err != nil {
 		return nil, "", err
 	}
-	query := store.ObjectQuery{Kind: kind, Labels: labels, After: p.after, Limit: p.limit()}
+	query := store.ObjectQuery{Kind: kind, Labels: labels, After: p.after, Limit: p.size}
 	if workspace != "" {
 		query.Workspaces = []string{workspace}
 	}
-	if rows, err = s.Store.ListObjects(ctx, query); err != nil {
+	list, err := s.Store.ListObjects(ctx, query)
+	if err != nil {
 		return nil, "", err
 	}
-	rows, next = cut(p, rows, position)
-	return rows, next, nil
+	return list.Rows, next(p, list, position), nil
 }
 
 // decodeAll turns the rows of a page into messages.

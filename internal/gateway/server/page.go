@@ -51,16 +51,12 @@ func readPage(ctx context.Context, size int, token string, list ...string) (page
 	return p, err
 }
 
-// limit is one more than is shown: that tells whether there is a next page.
-func (p page) limit() int { return p.size + 1 }
-
-// cut takes off what is beyond the page, and makes a token for what follows.
-func cut[T any](p page, rows []T, at func(T) store.Cursor) ([]T, string) {
-	if len(rows) < p.limit() {
-		return rows, ""
+// next makes the token for what follows a page that was read; empty when nothing does.
+func next[T any](p page, read store.Page[T], at func(T) store.Cursor) string {
+	if !read.More {
+		return ""
 	}
-	rows = rows[:p.size]
-	return rows, pageToken(at(rows[p.size-1]), p.binding)
+	return pageToken(at(read.Rows[len(read.Rows)-1]), p.binding)
 }
 
 // pageContent is what a page token carries: where the page before ended, and what list it belongs to. Clients take it for

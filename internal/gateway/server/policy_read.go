@@ -12,9 +12,6 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// revisionsAtOnce bounds how many policies are in memory for a list that shows none.
-const revisionsAtOnce = 32
-
 // policyScope is whose policy a call is about.
 type policyScope struct {
 	history
@@ -81,40 +78,36 @@ func (s *Server) ListSandboxPolicies(ctx context.Context, req *openshellv1.ListS
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.revisions(ctx, scope, p)
+	list, err := s.revisions(ctx, scope, p)
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.ListSandboxPoliciesResponse{}
-	all, reply.NextPageToken = cut(p, all, func(r revision) store.Cursor { return position(r.object) })
-	for _, r := range all {
+	reply := &openshellv1.ListSandboxPoliciesResponse{NextPageToken: next(p, list, func(r revision) store.Cursor { return position(r.object) })}
+	for _, r := range list.Rows {
 		reply.Revisions = append(reply.Revisions, r.in(scope.status).SandboxPolicyRevision)
 	}
 	return reply, nil
 }
 
-// revisions reads as many as a page needs, without their policies.
-func (s *Server) revisions(ctx context.Context, scope policyScope, p page) ([]revision, error) {
-	var all []revision
-	for after := p.after; len(all) < p.limit(); {
-		limit := min(revisionsAtOnce, p.limit()-len(all))
-		rows, err := s.Store.ListObjects(ctx, scope.newestFirst(after, limit))
+// revisions reads a page, without the policies: those may make up more than a page of the store.
+func (s *Server) revisions(ctx context.Context, scope policyScope, p page) (all store.Page[revision], err error) {
+	all.More = true
+	for after := p.after; all.More && len(all.Rows) < p.size; {
+		list, err := s.Store.ListObjects(ctx, scope.newestFirst(after, p.size-len(all.Rows)))
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		for _, row := range rows {
+		for _, row := range list.Rows {
 			r, err := readRevision(row)
 			if err != nil {
-				return nil, err
+				return all, err
 			}
 			r.Policy, r.object.Payload = nil, nil
-			all = append(all, r)
+			all.Rows = append(all.Rows, r)
+			last := position(row)
+			after = &last
 		}
-		if len(rows) < limit {
-			break
-		}
-		last := position(rows[len(rows)-1])
-		after = &last
+		all.More = list.More
 	}
 	return all, nil
 }

@@ -108,17 +108,16 @@ func (s *Server) ListProviderProfiles(ctx context.Context, req *openshellv1.List
 	if err != nil {
 		return nil, err
 	}
-	query := store.ObjectQuery{Kind: store.KindProfile, Workspaces: []string{""}, ByName: true, After: p.after, Limit: p.limit()}
+	query := store.ObjectQuery{Kind: store.KindProfile, Workspaces: []string{""}, ByName: true, After: p.after, Limit: p.size}
 	if workspace != "" {
 		query.Workspaces = append(query.Workspaces, workspace)
 	}
-	rows, err := s.Store.ListObjects(ctx, query)
+	list, err := s.Store.ListObjects(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.ListProviderProfilesResponse{}
-	rows, reply.NextPageToken = cut(p, rows, position)
-	reply.Profiles, err = decodeAll(rows, profileProto)
+	reply := &openshellv1.ListProviderProfilesResponse{NextPageToken: next(p, list, position)}
+	reply.Profiles, err = decodeAll(list.Rows, profileProto)
 	return reply, err
 }
 

@@ -79,7 +79,7 @@ func (s *Server) replayUpdate(ctx context.Context, before store.Admitted) (*open
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range kept {
+		for _, one := range kept.Rows {
 			receipt, err := receiptProto(one)
 			if err != nil {
 				return nil, err

@@ -123,6 +123,24 @@ func TestListPages(t *testing.T) {
 	}
 }
 
+// A page of large sandboxes ends early, so that it fits into the 4 MiB that a gRPC client takes of its own accord.
+func TestListPagesFitTheirClients(t *testing.T) {
+	g := gatewaytest.Start(t)
+	large := map[string]string{} // 0.9 MiB
+	for i := range 128 {
+		large[fmt.Sprintf("a%d", i)] = strings.Repeat("x", 7200)
+	}
+	var want []string
+	for i := range 6 {
+		name := fmt.Sprintf("s%d", i)
+		g.MustCreate(t, name, gatewaytest.NoWait(), gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) { r.Annotations = large }))
+		want = append(want, name)
+	}
+	if got := listed(t, g, &openshellv1.ListSandboxesRequest{WorkspaceScope: gatewaytest.Default()}, nil); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestListByLabel(t *testing.T) {
 	g := gatewaytest.Start(t)
 	for name, labels := range map[string]map[string]string{"none": nil, "a": {"app": "web", "tier": "x"}, "b": {"app": "web", "tier": ""}} {

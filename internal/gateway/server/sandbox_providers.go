@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
@@ -59,8 +60,12 @@ func (s *Server) attachedProviders(ctx context.Context, sandbox store.Sandbox, p
 		names = slices.DeleteFunc(names, func(name string) bool { return name <= p.after.Name })
 	}
 	reply := &openshellv1.ListSandboxProvidersResponse{}
-	names, reply.NextPageToken = cut(p, names[:min(len(names), p.limit())], func(name string) store.Cursor { return store.Cursor{Name: name} })
-	for _, name := range names {
+	held := 0 // bytes
+	for i, name := range names {
+		if i == p.size || i > 0 && held > store.MaxPage {
+			reply.NextPageToken = pageToken(store.Cursor{Name: names[i-1]}, p.binding)
+			break
+		}
 		o, err := s.Store.Object(ctx, store.ProviderKey(sandbox.Workspace, name))
 		if errors.Is(err, store.ErrObjectNotFound) {
 			return nil, missingProvider(name, sandbox.Workspace)
@@ -72,6 +77,7 @@ func (s *Server) attachedProviders(ctx context.Context, sandbox store.Sandbox, p
 		if err != nil {
 			return nil, err
 		}
+		held += proto.Size(provider)
 		reply.Providers = append(reply.Providers, provider)
 	}
 	return reply, nil

@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,48 @@ import (
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
+
+// attached reads the names of a sandbox's providers page by page.
+func attached(t *testing.T, g *gatewaytest.Gateway, sandbox string, size int32) []string {
+	t.Helper()
+	var names []string
+	req := &openshellv1.ListSandboxProvidersRequest{Sandbox: sandbox, PageSize: size, WorkspaceScope: gatewaytest.Default()}
+	for {
+		page, err := g.OpenShell().ListSandboxProviders(call(t), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range page.GetProviders() {
+			names = append(names, p.GetMetadata().GetName())
+			for _, value := range p.GetCredentials() {
+				if value != "REDACTED" {
+					t.Errorf("credential %q", value)
+				}
+			}
+		}
+		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+			return names
+		}
+	}
+}
+
+// Large providers, too, come in pages of less than 4 MiB.
+func TestListLargeSandboxProviders(t *testing.T) {
+	g := startWithProviders(t, 9, func(p *datamodelv1.Provider) { // half a MiB each
+		p.Config = map[string]string{}
+		for i := range 64 {
+			p.Config[fmt.Sprintf("c%d", i)] = strings.Repeat("x", 8192)
+		}
+	})
+	var names []string
+	for i := range 9 {
+		names = append(names, fmt.Sprintf("p%d", i))
+	}
+	g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) { r.Spec.Providers = names }))
+	if got := attached(t, g, "web", 0); !slices.Equal(got, names) {
+		t.Errorf("%v", got)
+	}
+}
 
 func TestListSandboxProviders(t *testing.T) {
 	g := startWithProviders(t, 4)
@@ -25,26 +68,7 @@ func TestListSandboxProviders(t *testing.T) {
 		return g.OpenShell().ListSandboxProviders(call(t), req)
 	}
 	for _, size := range []int32{0, 1, 2, 3} {
-		var got []string
-		req := &openshellv1.ListSandboxProvidersRequest{Sandbox: "web", PageSize: size}
-		for {
-			page, err := list(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range page.GetProviders() {
-				got = append(got, p.GetMetadata().GetName())
-				for _, value := range p.GetCredentials() {
-					if value != "REDACTED" {
-						t.Errorf("credential %q", value)
-					}
-				}
-			}
-			if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
-				break
-			}
-		}
-		if !slices.Equal(got, []string{"p0", "p2", "p3"}) {
+		if got := attached(t, g, "web", size); !slices.Equal(got, []string{"p0", "p2", "p3"}) {
 			t.Errorf("pages of %d: %v", size, got)
 		}
 	}

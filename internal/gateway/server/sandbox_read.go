@@ -44,15 +44,14 @@ func (s *Server) ListSandboxes(ctx context.Context, req *openshellv1.ListSandbox
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.ListSandboxes(ctx, store.ListQuery{Workspace: workspace, Labels: labels, After: p.after, Limit: p.limit()})
+	list, err := s.Store.ListSandboxes(ctx, store.ListQuery{Workspace: workspace, Labels: labels, After: p.after, Limit: p.size})
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.ListSandboxesResponse{}
-	rows, reply.NextPageToken = cut(p, rows, func(s store.Sandbox) store.Cursor {
+	reply := &openshellv1.ListSandboxesResponse{NextPageToken: next(p, list, func(s store.Sandbox) store.Cursor {
 		return store.Cursor{CreatedAt: s.CreatedAt, Name: s.Name, Workspace: s.Workspace, ID: s.ID}
-	})
-	for _, sandbox := range rows {
+	})}
+	for _, sandbox := range list.Rows {
 		reply.Sandboxes = append(reply.Sandboxes, ToProto(sandbox))
 	}
 	return reply, nil

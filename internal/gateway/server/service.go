@@ -156,19 +156,18 @@ func (s *Server) ListServices(ctx context.Context, req *openshellv1.ListServices
 	if err != nil {
 		return nil, err
 	}
-	list := append([]string{openshellv1.OpenShell_ListServices_FullMethodName, query.SandboxID}, query.Workspaces...)
-	p, err := readPage(ctx, size, req.GetPageToken(), list...)
+	binding := append([]string{openshellv1.OpenShell_ListServices_FullMethodName, query.SandboxID}, query.Workspaces...)
+	p, err := readPage(ctx, size, req.GetPageToken(), binding...)
 	if err != nil {
 		return nil, err
 	}
-	query.After, query.Limit = p.after, p.limit()
-	rows, err := s.Store.ListObjects(ctx, query)
+	query.After, query.Limit = p.after, p.size
+	list, err := s.Store.ListObjects(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.ListServicesResponse{}
-	rows, reply.NextPageToken = cut(p, rows, position)
-	reply.Services, err = decodeAll(rows, s.serviceResponse)
+	reply := &openshellv1.ListServicesResponse{NextPageToken: next(p, list, position)}
+	reply.Services, err = decodeAll(list.Rows, s.serviceResponse)
 	return reply, err
 }
 

@@ -89,15 +89,14 @@ func (s *Server) ListWorkspaces(ctx context.Context, req *openshellv1.ListWorksp
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.ListWorkspaces(ctx, store.WorkspaceQuery{Member: subject, Labels: labels, After: p.after, Limit: p.limit()})
+	list, err := s.Store.ListWorkspaces(ctx, store.WorkspaceQuery{Member: subject, Labels: labels, After: p.after, Limit: p.size})
 	if err != nil {
 		return nil, err
 	}
-	reply := &openshellv1.ListWorkspacesResponse{}
-	rows, reply.NextPageToken = cut(p, rows, func(w store.Workspace) store.Cursor {
+	reply := &openshellv1.ListWorkspacesResponse{NextPageToken: next(p, list, func(w store.Workspace) store.Cursor {
 		return store.Cursor{CreatedAt: w.CreatedAt, Name: w.Name, ID: w.ID}
-	})
-	for _, w := range rows {
+	})}
+	for _, w := range list.Rows {
 		reply.Workspaces = append(reply.Workspaces, workspaceProto(w))
 	}
 	return reply, nil

@@ -87,5 +87,5 @@ type Objects interface {
 	ObjectByID(ctx context.Context, id string) (Object, error)
 
 	// ListObjects reads a page.
-	ListObjects(ctx context.Context, query ObjectQuery) ([]Object, error)
+	ListObjects(ctx context.Context, query ObjectQuery) (Page[Object], error)
 }

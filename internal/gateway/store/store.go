@@ -134,6 +134,17 @@ type Cursor struct {
 	Name, Workspace, ID string
 }
 
+// MaxPage is how many bytes the rows of a page hold at most, unless the first alone holds more. A page fits the 4 MiB that a
+// gRPC client takes by default, and no list needs the memory of a thousand of the largest rows.
+const MaxPage = 3 << 20
+
+// Page is as much of a list as was asked for, or as [MaxPage] allows.
+type Page[T any] struct {
+	Rows []T
+	// More says that further rows follow these.
+	More bool
+}
+
 // Store keeps workspaces, sandboxes and objects. All methods honour their context and may be called at the same time.
 // Errors are those of this package; a driver's own error is wrapped in [ErrUnavailable], [ErrInternal] or
 // [ErrOutcomeUnknown].
@@ -155,7 +166,7 @@ type Store interface {
 	SandboxByID(ctx context.Context, id string) (Sandbox, error)
 
 	// ListSandboxes reads a page.
-	ListSandboxes(ctx context.Context, query ListQuery) ([]Sandbox, error)
+	ListSandboxes(ctx context.Context, query ListQuery) (Page[Sandbox], error)
 
 	// ChangeSandbox changes one row in one transaction: find the target ([ErrNotFound]), hold it against the
 	// precondition ([Precondition.CheckIdentity]), ask decide, write where the id is still the same. It returns the row as it is

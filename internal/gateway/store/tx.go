@@ -46,7 +46,7 @@ type Tx interface {
 	// LockObject reads an object to write or delete it, or [ErrObjectNotFound].
 	LockObject(key Key) (Object, error)
 
-	// ListObjects reads a page; others may write what is on it.
+	// ListObjects reads up to the limit, whatever the rows hold; others may write them.
 	ListObjects(query ObjectQuery) ([]Object, error)
 
 	// CreateObject inserts an object at version 1, created now. A taken key is [ErrAlreadyExists]. Unless it is a child or

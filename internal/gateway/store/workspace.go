@@ -41,5 +41,5 @@ type Workspaces interface {
 	Workspace(ctx context.Context, name string) (Workspace, error)
 
 	// ListWorkspaces reads a page.
-	ListWorkspaces(ctx context.Context, query WorkspaceQuery) ([]Workspace, error)
+	ListWorkspaces(ctx context.Context, query WorkspaceQuery) (Page[Workspace], error)
 }

@@ -56,8 +56,8 @@ func (m *measuredStore) SandboxByID(ctx context.Context, id string) (store.Sandb
 }
 
 // ListSandboxes implements [store.Store].
-func (m *measuredStore) ListSandboxes(ctx context.Context, query store.ListQuery) ([]store.Sandbox, error) {
-	return measure(m, "list_sandboxes", func() ([]store.Sandbox, error) { return m.store.ListSandboxes(ctx, query) })
+func (m *measuredStore) ListSandboxes(ctx context.Context, query store.ListQuery) (store.Page[store.Sandbox], error) {
+	return measure(m, "list_sandboxes", func() (store.Page[store.Sandbox], error) { return m.store.ListSandboxes(ctx, query) })
 }
 
 // ChangeSandbox implements [store.Store].
@@ -94,8 +94,8 @@ func (m *measuredStore) Workspace(ctx context.Context, name string) (store.Works
 }
 
 // ListWorkspaces implements [store.Store].
-func (m *measuredStore) ListWorkspaces(ctx context.Context, query store.WorkspaceQuery) ([]store.Workspace, error) {
-	return measure(m, "list_workspaces", func() ([]store.Workspace, error) { return m.store.ListWorkspaces(ctx, query) })
+func (m *measuredStore) ListWorkspaces(ctx context.Context, query store.WorkspaceQuery) (store.Page[store.Workspace], error) {
+	return measure(m, "list_workspaces", func() (store.Page[store.Workspace], error) { return m.store.ListWorkspaces(ctx, query) })
 }
 
 // Object implements [store.Store].
@@ -109,8 +109,8 @@ func (m *measuredStore) ObjectByID(ctx context.Context, id string) (store.Object
 }
 
 // ListObjects implements [store.Store].
-func (m *measuredStore) ListObjects(ctx context.Context, query store.ObjectQuery) ([]store.Object, error) {
-	return measure(m, "list_objects", func() ([]store.Object, error) { return m.store.ListObjects(ctx, query) })
+func (m *measuredStore) ListObjects(ctx context.Context, query store.ObjectQuery) (store.Page[store.Object], error) {
+	return measure(m, "list_objects", func() (store.Page[store.Object], error) { return m.store.ListObjects(ctx, query) })
 }
 
 // Transact implements [store.Store].

@@ -92,9 +92,9 @@ func TestNewerSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			unchanged(t, s, marked)
-			rows, err := s.ListSandboxes(t.Context(), store.ListQuery{Limit: 10})
-			if err != nil || len(rows) < 2 {
-				t.Errorf("the list is %d rows long: %v", len(rows), err)
+			page, err := s.ListSandboxes(t.Context(), store.ListQuery{Limit: 10})
+			if err != nil || len(page.Rows) < 2 {
+				t.Errorf("the list is %d rows long: %v", len(page.Rows), err)
 			}
 			if _, err := s.ClaimDue(t.Context(), 1, time.Minute); err != nil {
 				t.Error(err)

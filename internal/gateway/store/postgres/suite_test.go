@@ -36,15 +36,16 @@ func TestNamesSortByBytes(t *testing.T) {
 	var got []string
 	query := store.ListQuery{Limit: 1}
 	for {
-		rows, err := s.ListSandboxes(t.Context(), query)
+		page, err := s.ListSandboxes(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(rows) == 0 {
+		if len(page.Rows) == 0 {
 			break
 		}
-		got = append(got, rows[0].Name)
-		query.After = &store.Cursor{CreatedAt: rows[0].CreatedAt, Name: rows[0].Name, Workspace: rows[0].Workspace, ID: rows[0].ID}
+		last := page.Rows[0]
+		got = append(got, last.Name)
+		query.After = &store.Cursor{CreatedAt: last.CreatedAt, Name: last.Name, Workspace: last.Workspace, ID: last.ID}
 	}
 	if !slices.Equal(got, sorted) {
 		t.Errorf("the pages are %q, want %q", got, sorted)

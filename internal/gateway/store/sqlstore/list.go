@@ -12,30 +12,60 @@ import (
 
 // ListSandboxes implements [store.Store]. A page is found by its first key, so its cost does not depend on how many
 // sandboxes there are before or after it.
-func (s *Store) ListSandboxes(ctx context.Context, q store.ListQuery) ([]store.Sandbox, error) {
+func (s *Store) ListSandboxes(ctx context.Context, q store.ListQuery) (store.Page[store.Sandbox], error) {
 	if unstorable(append(labelTexts(q.Labels, q.After), q.Workspace)...) {
-		return nil, nil
+		return store.Page[store.Sandbox]{}, nil
 	}
+	size := q.Limit
+	q.Limit++ // to tell whether there are more
 	query, args := listQuery(q)
-	return list(ctx, s, query, args, func(r scanner) (store.Sandbox, error) { return scan(r) })
+	return listPage(ctx, s, size, query, args, func(r scanner) (store.Sandbox, error) { return scan(r) })
 }
 
-// list reads the rows of a query.
+// listPage reads the rows of a query that make up a page of at most size rows.
+func listPage[T any](ctx context.Context, s *Store, size int, query string, args []any, scan func(scanner) (T, error)) (store.Page[T], error) {
+	return read(ctx, s, query, args, func(rows *sql.Rows) (store.Page[T], error) { return collectPage(rows, size, scan) })
+}
+
+// list reads the rows of a query, all of them.
 func list[T any](ctx context.Context, s *Store, query string, args []any, scan func(scanner) (T, error)) ([]T, error) {
-	var all []T
-	err := s.engine.Read(ctx, func(ctx context.Context) error {
+	return read(ctx, s, query, args, func(rows *sql.Rows) ([]T, error) { return collect(rows, scan) })
+}
+
+func read[T any](ctx context.Context, s *Store, query string, args []any, collect func(*sql.Rows) (T, error)) (all T, err error) {
+	err = s.engine.Read(ctx, func(ctx context.Context) error {
 		rows, err := s.engine.Reader().QueryContext(ctx, s.dialect.rewrite(query), args...)
 		if err != nil {
 			return err
 		}
-		all, err = collect(rows, scan)
+		all, err = collect(rows)
 		return err
 	})
 	return all, s.wrap(ctx, err)
 }
 
-// collect reads rows to their end and closes them.
+// collect reads rows to their end.
 func collect[T any](rows *sql.Rows, scan func(scanner) (T, error)) (all []T, err error) {
+	err = each(rows, scan, func(item T) bool { all = append(all, item); return true })
+	return all, err
+}
+
+// collectPage reads rows until a page is full, by their number or by what they hold.
+func collectPage[T any](rows *sql.Rows, size int, scan func(scanner) (T, error)) (page store.Page[T], err error) {
+	held := 0
+	weighed := func(r scanner) (T, error) { return scan(weighing{r, &held}) }
+	err = each(rows, weighed, func(item T) bool {
+		page.More = len(page.Rows) == size || len(page.Rows) > 0 && held > store.MaxPage
+		if !page.More {
+			page.Rows = append(page.Rows, item)
+		}
+		return !page.More
+	})
+	return page, err
+}
+
+// each scans rows as long as more are wanted, and closes them.
+func each[T any](rows *sql.Rows, scan func(scanner) (T, error), more func(T) bool) (err error) {
 	defer func() {
 		if e := rows.Close(); err == nil {
 			err = e
@@ -44,11 +74,34 @@ func collect[T any](rows *sql.Rows, scan func(scanner) (T, error)) (all []T, err
 	for rows.Next() {
 		item, err := scan(rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, item)
+		if !more(item) {
+			return nil
+		}
 	}
-	return all, rows.Err()
+	return rows.Err()
+}
+
+// weighing adds up the bytes of what is scanned.
+type weighing struct {
+	scanner
+	held *int
+}
+
+func (w weighing) Scan(dest ...any) error {
+	if err := w.scanner.Scan(dest...); err != nil {
+		return err
+	}
+	for _, d := range dest {
+		switch d := d.(type) {
+		case *string:
+			*w.held += len(*d)
+		case *[]byte:
+			*w.held += len(*d)
+		}
+	}
+	return nil
 }
 
 // labelTexts are those of a list that a client may have made up.

@@ -145,12 +145,14 @@ func (s *Store) trim(ctx context.Context, tx *sql.Tx, kind store.Kind, sandboxID
 }
 
 // ListObjects implements [store.Objects].
-func (s *Store) ListObjects(ctx context.Context, q store.ObjectQuery) ([]store.Object, error) {
+func (s *Store) ListObjects(ctx context.Context, q store.ObjectQuery) (store.Page[store.Object], error) {
 	if unlisted(q) {
-		return nil, nil
+		return store.Page[store.Object]{}, nil
 	}
+	size := q.Limit
+	q.Limit++ // to tell whether there are more
 	query, args := objectsQuery(q)
-	return list(ctx, s, query, args, scanObject)
+	return listPage(ctx, s, size, query, args, scanObject)
 }
 
 // unlisted says that no row can be meant.

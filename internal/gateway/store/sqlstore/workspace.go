@@ -142,12 +142,14 @@ func (s *Store) held(ctx context.Context, tx *sql.Tx, workspace string) ([]store
 }
 
 // ListWorkspaces implements [store.Workspaces].
-func (s *Store) ListWorkspaces(ctx context.Context, q store.WorkspaceQuery) ([]store.Workspace, error) {
+func (s *Store) ListWorkspaces(ctx context.Context, q store.WorkspaceQuery) (store.Page[store.Workspace], error) {
 	if unstorable(append(labelTexts(q.Labels, q.After), q.Member)...) {
-		return nil, nil
+		return store.Page[store.Workspace]{}, nil
 	}
+	size := q.Limit
+	q.Limit++ // to tell whether there are more
 	query, args := workspacesQuery(q)
-	return list(ctx, s, query, args, func(r scanner) (store.Workspace, error) { return scanWorkspace(r) })
+	return listPage(ctx, s, size, query, args, func(r scanner) (store.Workspace, error) { return scanWorkspace(r) })
 }
 
 func workspacesQuery(q store.WorkspaceQuery) (string, []any) {

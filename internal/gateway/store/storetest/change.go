@@ -166,8 +166,8 @@ var changeCases = map[string]func(*testing.T, store.Store){
 		}
 		wantGone(t, s, created.ID)
 		for _, q := range []store.ListQuery{{Limit: 9}, {Limit: 9, Labels: map[string]string{"a": "b"}}} {
-			if page, err := s.ListSandboxes(testContext(t), q); err != nil || len(page) != 0 {
-				t.Errorf("list %v: %v, %v", q, names(page), err)
+			if page, err := s.ListSandboxes(testContext(t), q); err != nil || len(page.Rows) != 0 {
+				t.Errorf("list %v: %v, %v", q, names(page.Rows), err)
 			}
 		}
 		_, err = s.ChangeSandbox(testContext(t), store.Target{ID: created.ID}, nil, undecided(t))

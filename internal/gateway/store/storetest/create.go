@@ -70,7 +70,7 @@ var createCases = map[string]func(*testing.T, store.Store){
 			wantRow(t, s, holder)
 			wantGone(t, s, stranger(time.Now()).ID)
 		}
-		if page, err := s.ListSandboxes(testContext(t), store.ListQuery{Labels: map[string]string{"theirs": "yes"}, Limit: 9}); err != nil || len(page) != 0 {
+		if page, err := s.ListSandboxes(testContext(t), store.ListQuery{Labels: map[string]string{"theirs": "yes"}, Limit: 9}); err != nil || len(page.Rows) != 0 {
 			t.Errorf("labels of sandboxes that were not created: %v, %v", page, err)
 		}
 	},

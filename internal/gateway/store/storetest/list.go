@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,14 +20,14 @@ func walk(t *testing.T, s store.Store, q store.ListQuery) []store.Sandbox {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page) > q.Limit {
-			t.Fatalf("%d rows on a page of %d", len(page), q.Limit)
+		if len(page.Rows) > q.Limit || page.More && len(page.Rows) == 0 {
+			t.Fatalf("%d rows on a page of %d, more: %t", len(page.Rows), q.Limit, page.More)
 		}
-		all = append(all, page...)
-		if len(page) < q.Limit {
+		all = append(all, page.Rows...)
+		if !page.More {
 			return all
 		}
-		last := page[len(page)-1]
+		last := page.Rows[len(page.Rows)-1]
 		q.After = &store.Cursor{CreatedAt: last.CreatedAt, Name: last.Name, Workspace: last.Workspace, ID: last.ID}
 	}
 }
@@ -47,24 +48,54 @@ var listCases = map[string]func(*testing.T, store.Store){
 			}
 		}
 	},
+	"pages end where they hold too much": func(t *testing.T, s store.Store) {
+		// Three of these go on a page, and the fourth does not.
+		large := strings.Repeat("x", store.MaxPage*3/10)
+		for name, edit := range map[string]func(*store.Sandbox, time.Time){
+			"spec":        func(s *store.Sandbox, _ time.Time) { s.Spec.Environment["LARGE"] = large },
+			"annotations": func(s *store.Sandbox, _ time.Time) { s.Annotations = map[string]string{"large": large} },
+		} {
+			var want []string
+			for i := range 7 {
+				want = append(want, mustCreate(t, s, sandbox(name+numbered(i), edit, labelled(map[string]string{"of": name}))).Name)
+			}
+			q := store.ListQuery{Labels: map[string]string{"of": name}, Limit: 100}
+			if page, err := s.ListSandboxes(testContext(t), q); err != nil || len(page.Rows) != 3 || !page.More {
+				t.Errorf("large %s: the page holds %d of %d, more: %t, %v", name, len(page.Rows), len(want), page.More, err)
+			}
+			if got := names(walk(t, s, q)); !slices.Equal(got, want) {
+				t.Errorf("large %s: %v, want %v", name, got, want)
+			}
+		}
+	},
+	"a page holds one row at least": func(t *testing.T, s store.Store) {
+		for i := range 2 {
+			mustCreate(t, s, sandbox("web"+numbered(i), func(s *store.Sandbox, _ time.Time) {
+				s.Spec.Environment["LARGE"] = strings.Repeat("x", store.MaxPage+1)
+			}))
+		}
+		if got := names(walk(t, s, store.ListQuery{Limit: 9})); len(got) != 2 {
+			t.Errorf("%v", got)
+		}
+	},
 	"lists give whole rows": func(t *testing.T, s store.Store) {
 		created := mustCreate(t, s, sandbox("web", due(time.Hour), labelled(map[string]string{"a": "b"})))
 		for _, q := range []store.ListQuery{{Limit: 1}, {Limit: 1, Labels: map[string]string{"a": "b"}}} {
 			page, err := s.ListSandboxes(testContext(t), q)
-			if err != nil || len(page) != 1 {
+			if err != nil || len(page.Rows) != 1 || page.More {
 				t.Fatal(page, err)
 			}
-			wantRow(t, s, page[0])
-			if page[0].ID != created.ID {
-				t.Error(page[0])
+			wantRow(t, s, page.Rows[0])
+			if page.Rows[0].ID != created.ID {
+				t.Error(page.Rows[0])
 			}
 		}
 	},
 	"lists of another workspace are empty": func(t *testing.T, s store.Store) {
 		mustCreate(t, s, sandbox("web", labelled(map[string]string{"a": "b"})))
 		for _, labels := range []map[string]string{nil, {"a": "b"}} {
-			if page, err := s.ListSandboxes(testContext(t), store.ListQuery{Workspace: "other", Labels: labels, Limit: 9}); err != nil || len(page) != 0 {
-				t.Errorf("%v, %v", names(page), err)
+			if page, err := s.ListSandboxes(testContext(t), store.ListQuery{Workspace: "other", Labels: labels, Limit: 9}); err != nil || len(page.Rows) != 0 || page.More {
+				t.Errorf("%v, %v", names(page.Rows), err)
 			}
 		}
 	},
@@ -104,13 +135,14 @@ var listCases = map[string]func(*testing.T, store.Store){
 				want[mustCreate(t, s, sandbox(prefix+numbered(i), labelled(map[string]string{"mine": "yes"}))).ID] = 1
 			}
 			seen := map[string]int{}
-			var page []store.Sandbox
 			q := store.ListQuery{Labels: labels, Limit: 4}
-			for done := false; !done; done = len(page) < q.Limit {
-				var err error
-				if page, err = s.ListSandboxes(testContext(t), q); err != nil {
+			for more := true; more; {
+				list, err := s.ListSandboxes(testContext(t), q)
+				if err != nil {
 					t.Fatal(err)
 				}
+				page := list.Rows
+				more = list.More
 				for _, row := range page {
 					if want[row.ID] > 0 {
 						seen[row.ID]++

@@ -22,16 +22,16 @@ func walkObjects(t *testing.T, s store.Store, q store.ObjectQuery) []string {
 		}
 		var again []store.Object
 		mustTransact(t, s, func(tx store.Tx) (err error) { again, err = tx.ListObjects(q); return err })
-		if diff := cmp.Diff(page, again); diff != "" {
+		if diff := cmp.Diff(page.Rows, again); diff != "" {
 			t.Errorf("the list in a transaction is another (-without +within)\n%s", diff)
 		}
-		for _, o := range page {
+		for _, o := range page.Rows {
 			all = append(all, o.Workspace+"/"+o.Name)
 		}
-		if len(page) < q.Limit {
+		if !page.More {
 			return all
 		}
-		last := page[len(page)-1]
+		last := page.Rows[len(page.Rows)-1]
 		q.After = &store.Cursor{CreatedAt: last.CreatedAt, Name: last.Name, Workspace: last.Workspace, ID: last.ID}
 	}
 }

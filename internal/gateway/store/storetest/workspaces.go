@@ -48,13 +48,13 @@ func workspaceNames(t *testing.T, s store.Store, q store.WorkspaceQuery) []strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range page {
+		for _, w := range page.Rows {
 			all = append(all, w.Name)
 		}
-		if len(page) < q.Limit {
+		if !page.More {
 			return all
 		}
-		last := page[len(page)-1]
+		last := page.Rows[len(page.Rows)-1]
 		q.After = &store.Cursor{CreatedAt: last.CreatedAt, Name: last.Name, ID: last.ID}
 	}
 }
