@@ -160,6 +160,7 @@ func options(draining context.Context, cfg Config, gate *auth.Gate, observed *te
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
 		grpc.UnknownServiceHandler(gate.UnknownService),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.StatsHandler(observed),
 		grpc.WaitForHandlers(true),
 	)

@@ -63,7 +63,7 @@ func (t *Telemetry) ended(ctx context.Context, c *call, end *stats.End) {
 	if c.precondition != "" {
 		t.metrics.preconditions.WithLabelValues(m.name, string(c.precondition)).Inc()
 	}
-	t.log.LogAttrs(ctx, level(outcome), "call", c.attributes(outcome, end.Error, took)...)
+	t.log.LogAttrs(ctx, c.level(outcome), "call", c.attributes(outcome, end.Error, took)...)
 }
 
 func (c *call) attributes(outcome codes.Code, err error, took time.Duration) []slog.Attr {
@@ -103,9 +103,12 @@ func reason(err error) string {
 }
 
 // level keeps errors for what the gateway's operator should look into.
-func level(outcome codes.Code) slog.Level {
+func (c *call) level(outcome codes.Code) slog.Level {
 	switch outcome {
 	case codes.Internal, codes.Unknown, codes.DataLoss:
+		if !c.described { // there was no request, or none that could be decoded
+			return slog.LevelInfo
+		}
 		return slog.LevelError
 	case codes.Unavailable, codes.ResourceExhausted:
 		return slog.LevelWarn
