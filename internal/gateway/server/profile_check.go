@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
@@ -138,13 +140,8 @@ func checkRenewal(credential *openshellv1.ProviderProfileCredential, at string, 
 		if _, known := openshellv1.ProviderCredentialRefreshStrategy_name[int32(strategy)]; !known || strategy == 0 {
 			found.add(at+".refresh.strategy", severityError, "is required and must be a known strategy")
 		}
-		for name, negative := range map[string]bool{
-			"refresh_before": refresh.GetRefreshBefore().AsDuration() < 0, "max_lifetime": refresh.GetMaxLifetime().AsDuration() < 0,
-		} {
-			if negative {
-				found.add(at+".refresh."+name, severityError, "must not be negative")
-			}
-		}
+		checkTime(refresh.GetRefreshBefore(), at+".refresh.refresh_before", found)
+		checkTime(refresh.GetMaxLifetime(), at+".refresh.max_lifetime", found)
 		seen := map[string]bool{}
 		for n, material := range refresh.GetMaterial() {
 			if name := material.GetName(); strings.TrimSpace(name) == "" || seen[name] {
@@ -160,6 +157,14 @@ func checkRenewal(credential *openshellv1.ProviderProfileCredential, at string, 
 		if _, known := openshellv1.ProviderCredentialTokenGrantType_name[int32(grant.GetGrantType())]; !known {
 			found.add(at+".token_grant.grant_type", severityError, "has the unknown value %d", grant.GetGrantType())
 		}
+		checkTime(grant.GetCacheTtl(), at+".token_grant.cache_ttl", found)
+	}
+}
+
+// checkTime checks how long something may take or last.
+func checkTime(d *durationpb.Duration, at string, found *diagnostics) {
+	if d != nil && (!d.IsValid() || d.AsDuration() < 0) {
+		found.add(at, severityError, "must be a duration that is not negative")
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
@@ -119,6 +121,7 @@ func TestImportDiagnostics(t *testing.T) {
 	credential := func(p *openshellv1.ProviderProfile) *openshellv1.ProviderProfileCredential {
 		return p.GetCredentials()[0]
 	}
+	const refreshed = openshellv1.ProviderCredentialRefreshStrategy_PROVIDER_CREDENTIAL_REFRESH_STRATEGY_OAUTH2_CLIENT_CREDENTIALS
 	for name, tc := range map[string]struct {
 		edit  func(*openshellv1.ProviderProfile)
 		field string // "" when it is fine
@@ -153,6 +156,30 @@ func TestImportDiagnostics(t *testing.T) {
 		"token grant without endpoint": {func(p *openshellv1.ProviderProfile) {
 			credential(p).TokenGrant = &openshellv1.ProviderCredentialTokenGrant{}
 		}, "credentials[0].token_grant.token_endpoint"},
+		"token grant of an unknown type": {func(p *openshellv1.ProviderProfile) {
+			credential(p).TokenGrant = &openshellv1.ProviderCredentialTokenGrant{TokenEndpoint: "https://example.com", GrantType: 99}
+		}, "credentials[0].token_grant.grant_type"},
+		"negative cache time": {func(p *openshellv1.ProviderProfile) {
+			credential(p).TokenGrant = &openshellv1.ProviderCredentialTokenGrant{TokenEndpoint: "https://example.com", CacheTtl: durationpb.New(-1)}
+		}, "credentials[0].token_grant.cache_ttl"},
+		"refresh": {func(p *openshellv1.ProviderProfile) {
+			credential(p).Refresh = &openshellv1.ProviderCredentialRefresh{
+				Strategy: refreshed, RefreshBefore: durationpb.New(0), MaxLifetime: durationpb.New(time.Hour),
+				Material: []*openshellv1.ProviderCredentialRefreshMaterial{{Name: "a"}, {Name: "b"}},
+			}
+		}, ""},
+		"negative refresh time": {func(p *openshellv1.ProviderProfile) {
+			credential(p).Refresh = &openshellv1.ProviderCredentialRefresh{Strategy: refreshed, RefreshBefore: durationpb.New(-1)}
+		}, "credentials[0].refresh.refresh_before"},
+		"lifetime that is none": {func(p *openshellv1.ProviderProfile) {
+			credential(p).Refresh = &openshellv1.ProviderCredentialRefresh{Strategy: refreshed, MaxLifetime: &durationpb.Duration{Seconds: 1, Nanos: -1}}
+		}, "credentials[0].refresh.max_lifetime"},
+		"refresh material without name": {func(p *openshellv1.ProviderProfile) {
+			credential(p).Refresh = &openshellv1.ProviderCredentialRefresh{Strategy: refreshed, Material: []*openshellv1.ProviderCredentialRefreshMaterial{{}}}
+		}, "credentials[0].refresh.material[0].name"},
+		"refresh material twice": {func(p *openshellv1.ProviderProfile) {
+			credential(p).Refresh = &openshellv1.ProviderCredentialRefresh{Strategy: refreshed, Material: []*openshellv1.ProviderCredentialRefreshMaterial{{Name: "a"}, {Name: "a"}}}
+		}, "credentials[0].refresh.material[1].name"},
 		"discovery of nothing": {func(p *openshellv1.ProviderProfile) {
 			p.Discovery = &openshellv1.ProviderProfileDiscovery{Credentials: []string{"none"}}
 		}, "discovery.credentials[0]"},
