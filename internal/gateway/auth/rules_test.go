@@ -53,6 +53,19 @@ func (g *gateway) reaches(conn *grpc.ClientConn, method, token string) (bool, co
 	return len(hits) == 1, status.Code(err)
 }
 
+// scopesBut are all scopes but one, as a token has them.
+func scopesBut(one string) string {
+	var all []string
+	for _, what := range []string{"sandbox", "provider", "config", "workspace"} {
+		for _, how := range []string{"read", "write"} {
+			if scope := what + ":" + how; scope != one {
+				all = append(all, scope)
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
 // Every method against every kind of caller: whose call reaches the handler.
 func TestEveryMethod(t *testing.T) {
 	issuer := authtest.NewIssuer(t)
@@ -80,6 +93,7 @@ func TestEveryMethod(t *testing.T) {
 			"user, no scope":    {issuer.Token("ann", map[string]any{"realm_access": roles(user)}), needsNothing || rule.GetGlobalRole() == "" && rule.GetScope() == "", codes.PermissionDenied},
 			"user, this scope":  {issuer.Token("ann", map[string]any{"realm_access": roles(user), "scope": rule.GetScope()}), rule.GetGlobalRole() == "", codes.PermissionDenied},
 			"user, every scope": {issuer.Token("ann", map[string]any{"realm_access": roles(user), "scope": "openshell:all"}), rule.GetGlobalRole() == "", codes.PermissionDenied},
+			"user, others":      {issuer.Token("ann", map[string]any{"realm_access": roles(user), "scope": scopesBut(rule.GetScope())}), needsNothing || rule.GetGlobalRole() == "" && rule.GetScope() == "", codes.PermissionDenied},
 			"admin, no scope":   {issuer.Token("ann", map[string]any{"realm_access": roles(admin)}), needsNothing || rule.GetScope() == "", codes.PermissionDenied},
 			"admin, this scope": {issuer.Token("ann", map[string]any{"realm_access": roles(admin), "scope": rule.GetScope()}), true, codes.OK},
 			"no role, scope":    {issuer.Token("ann", map[string]any{"realm_access": nil, "scope": "openshell:all"}), needsNothing || anyRole, codes.PermissionDenied},

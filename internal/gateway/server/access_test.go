@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
+	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth/authtest"
@@ -190,36 +192,91 @@ func TestMembershipCounts(t *testing.T) {
 	wantPlain(t, list("ann"), codes.PermissionDenied, "not a member")
 }
 
-// A page token is for the caller who got it.
+// A page token is for the caller who got it, whatever it lists.
 func TestPageTokensAreTheCallers(t *testing.T) {
 	g, callers := startWithOIDC(t)
-	for _, subject := range []string{"ann", "bob"} {
-		if err := addMember(callers.as("root"), g, "default", subject, roleUser); err != nil {
+	root, o, scope := callers.as("root"), g.OpenShell(), gatewaytest.Default()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	must(nil, createWorkspace(root, g, "team"))
+	for _, where := range []string{"default", "team"} {
+		for _, subject := range []string{"ann", "bob"} {
+			must(nil, addMember(root, g, where, subject, roleUser))
+		}
+	}
+	must(o.ImportProviderProfiles(root, importRequest(scope, tokenProfile("a"), tokenProfile("b"))))
 	for _, name := range []string{"a", "b"} {
-		if _, err := g.OpenShell().CreateSandbox(callers.as("ann"), &openshellv1.CreateSandboxRequest{
-			Name: name, WorkspaceScope: gatewaytest.Default(), Spec: &openshellv1.SandboxSpec{},
-		}); err != nil {
-			t.Fatal(err)
+		must(o.CreateProvider(root, &openshellv1.CreateProviderRequest{WorkspaceScope: scope, Provider: &datamodelv1.Provider{
+			Metadata: &datamodelv1.ObjectMeta{Name: name}, Type: name, ProfileWorkspace: "default",
+		}}))
+		must(o.CreateSandboxTemplate(root, templateRequest(name, nil)))
+		must(o.CreateSandbox(root, &openshellv1.CreateSandboxRequest{
+			Name: name, WorkspaceScope: scope, Spec: &openshellv1.SandboxSpec{},
+		}))
+		must(o.AttachSandboxProvider(root, &openshellv1.AttachSandboxProviderRequest{Sandbox: "a", Provider: name, WorkspaceScope: scope}))
+		must(o.ExposeService(root, exposeRequest("a", name, 80)))
+		must(o.UpdateConfig(root, &openshellv1.UpdateConfigRequest{Sandbox: "a", Policy: reaching(name + ".example.com"), WorkspaceScope: scope}))
+	}
+	type list = func(ctx context.Context, token string) (string, error)
+	lists := map[string]list{
+		"ListSandboxes": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListSandboxes(ctx, &openshellv1.ListSandboxesRequest{PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListSandboxTemplates": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListSandboxTemplates(ctx, &openshellv1.ListSandboxTemplatesRequest{PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListSandboxProviders": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListSandboxProviders(ctx, &openshellv1.ListSandboxProvidersRequest{Sandbox: "a", PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListSandboxPolicies": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListSandboxPolicies(ctx, &openshellv1.ListSandboxPoliciesRequest{Sandbox: "a", PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListServices": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListServices of a sandbox": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListServices(ctx, &openshellv1.ListServicesRequest{Sandbox: "a", PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListProviders": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListProviders(ctx, &openshellv1.ListProvidersRequest{PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListProviderProfiles": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListProviderProfiles(ctx, &openshellv1.ListProviderProfilesRequest{PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+		"ListWorkspaces": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListWorkspaces(ctx, &openshellv1.ListWorkspacesRequest{PageSize: 1, PageToken: token})
+			return reply.GetNextPageToken(), err
+		},
+		"ListWorkspaceMembers": func(ctx context.Context, token string) (string, error) {
+			reply, err := o.ListWorkspaceMembers(ctx, &openshellv1.ListWorkspaceMembersRequest{PageSize: 1, PageToken: token, WorkspaceScope: scope})
+			return reply.GetNextPageToken(), err
+		},
+	}
+	for _, method := range openshellv1.OpenShell_ServiceDesc.Methods {
+		if strings.HasPrefix(method.MethodName, "List") && lists[method.MethodName] == nil {
+			t.Errorf("%s is not tested", method.MethodName)
 		}
 	}
-	for name, list := range map[string]func(ctx context.Context, token string) (string, error){
-		"sandboxes": func(ctx context.Context, token string) (string, error) {
-			reply, err := g.OpenShell().ListSandboxes(ctx, &openshellv1.ListSandboxesRequest{PageSize: 1, PageToken: token, WorkspaceScope: gatewaytest.Default()})
-			return reply.GetNextPageToken(), err
-		},
-		"members": func(ctx context.Context, token string) (string, error) {
-			reply, err := g.OpenShell().ListWorkspaceMembers(ctx, &openshellv1.ListWorkspaceMembersRequest{PageSize: 1, PageToken: token, WorkspaceScope: gatewaytest.Default()})
-			return reply.GetNextPageToken(), err
-		},
-	} {
+	tokens := map[string]string{}
+	for name, list := range lists {
 		t.Run(name, func(t *testing.T) {
 			token, err := list(callers.as("ann"), "")
 			if err != nil || token == "" {
 				t.Fatal(token, err)
 			}
+			tokens[name] = token
 			if _, err := list(callers.as("ann"), token); err != nil {
 				t.Errorf("the caller's own: %v", err)
 			}
@@ -228,5 +285,13 @@ func TestPageTokensAreTheCallers(t *testing.T) {
 				wantPlain(t, err, codes.InvalidArgument, "page_token")
 			}
 		})
+	}
+	for name, list := range lists {
+		for from, token := range tokens {
+			if from != name {
+				_, err := list(callers.as("ann"), token)
+				wantPlain(t, err, codes.InvalidArgument, "page_token")
+			}
+		}
 	}
 }

@@ -179,9 +179,11 @@ func TestAttachLimit(t *testing.T) {
 	if reply, err := attach(t, g, "web", "p31", 0); err != nil || reply.GetAttached() {
 		t.Errorf("one that is attached: %v, %v", reply, err)
 	}
-	if now, _ := g.GetByID(t, id(web)); len(now.GetSpec().GetProviders()) != 32 {
+	now, _ := g.GetByID(t, id(web))
+	if len(now.GetSpec().GetProviders()) != 32 {
 		t.Errorf("%d attached", len(now.GetSpec().GetProviders()))
 	}
+	g.MustCreate(t, "other", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) { r.Spec.Providers = now.GetSpec().GetProviders() }))
 }
 
 func TestCreateWithProviders(t *testing.T) {

@@ -190,12 +190,17 @@ func TestCreateLimits(t *testing.T) {
 		field          string // "" for errors without details
 		within, beyond edit
 	}{
-		"spec":             {"", nil, func(r *openshellv1.CreateSandboxRequest) { r.Spec = nil }},
-		"name":             {"name", func(r *openshellv1.CreateSandboxRequest) { r.Name = x("a", 19) }, func(r *openshellv1.CreateSandboxRequest) { r.Name = x("a", 20) }},
-		"name's letters":   {"name", func(r *openshellv1.CreateSandboxRequest) { r.Name = "0-a" }, func(r *openshellv1.CreateSandboxRequest) { r.Name = "A" }},
-		"name's hyphens":   {"name", nil, func(r *openshellv1.CreateSandboxRequest) { r.Name = "a--b" }},
-		"name's end":       {"name", nil, func(r *openshellv1.CreateSandboxRequest) { r.Name = "a-" }},
-		"label key":        {"", func(r *openshellv1.CreateSandboxRequest) { r.Labels = map[string]string{x("a", 63): ""} }, func(r *openshellv1.CreateSandboxRequest) { r.Labels = map[string]string{x("a", 64): ""} }},
+		"spec":           {"", nil, func(r *openshellv1.CreateSandboxRequest) { r.Spec = nil }},
+		"name":           {"name", func(r *openshellv1.CreateSandboxRequest) { r.Name = x("a", 19) }, func(r *openshellv1.CreateSandboxRequest) { r.Name = x("a", 20) }},
+		"name's letters": {"name", func(r *openshellv1.CreateSandboxRequest) { r.Name = "0-a" }, func(r *openshellv1.CreateSandboxRequest) { r.Name = "A" }},
+		"name's hyphens": {"name", nil, func(r *openshellv1.CreateSandboxRequest) { r.Name = "a--b" }},
+		"name's end":     {"name", nil, func(r *openshellv1.CreateSandboxRequest) { r.Name = "a-" }},
+		"label key":      {"", func(r *openshellv1.CreateSandboxRequest) { r.Labels = map[string]string{x("a", 63): ""} }, func(r *openshellv1.CreateSandboxRequest) { r.Labels = map[string]string{x("a", 64): ""} }},
+		"label key's size": {"", func(r *openshellv1.CreateSandboxRequest) {
+			r.Labels = map[string]string{x("a", 189) + "/" + x("b", 63): ""}
+		}, func(r *openshellv1.CreateSandboxRequest) {
+			r.Labels = map[string]string{x("a", 190) + "/" + x("b", 63): ""}
+		}},
 		"label value":      {"", func(r *openshellv1.CreateSandboxRequest) { r.Labels = map[string]string{"a": x("a", 63)} }, func(r *openshellv1.CreateSandboxRequest) { r.Labels = map[string]string{"a": x("a", 64)} }},
 		"annotations":      {"annotations", func(r *openshellv1.CreateSandboxRequest) { r.Annotations = entries(128, "") }, func(r *openshellv1.CreateSandboxRequest) { r.Annotations = entries(129, "") }},
 		"annotation":       {"annotations[a]", func(r *openshellv1.CreateSandboxRequest) { r.Annotations = map[string]string{"a": x("\n", 8192)} }, func(r *openshellv1.CreateSandboxRequest) { r.Annotations = map[string]string{"a": x("x", 8193)} }},
@@ -213,10 +218,11 @@ func TestCreateLimits(t *testing.T) {
 				r.Spec.Environment["k000"] += "v"
 			},
 		},
-		"image":           {"spec.template.image", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Image = x("i", 1024) }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Image = x("i", 1025) }},
-		"runtime class":   {"spec.template.runtime_class_name", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.RuntimeClassName = x("i", 1024) }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.RuntimeClassName = x("i", 1025) }},
-		"agent socket":    {"spec.template.agent_socket", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.AgentSocket = x("i", 1024) }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.AgentSocket = x("i", 1025) }},
-		"template labels": {"spec.template.labels", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Labels = entries(128, "any text") }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Labels = entries(129, "") }},
+		"image":                {"spec.template.image", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Image = x("i", 1024) }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Image = x("i", 1025) }},
+		"runtime class":        {"spec.template.runtime_class_name", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.RuntimeClassName = x("i", 1024) }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.RuntimeClassName = x("i", 1025) }},
+		"agent socket":         {"spec.template.agent_socket", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.AgentSocket = x("i", 1024) }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.AgentSocket = x("i", 1025) }},
+		"template labels":      {"spec.template.labels", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Labels = entries(128, "any text") }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Labels = entries(129, "") }},
+		"template label's key": {"spec.template.labels", func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Labels = map[string]string{x("k", 256): ""} }, func(r *openshellv1.CreateSandboxRequest) { r.Spec.Template.Labels = map[string]string{x("k", 257): ""} }},
 		"template annotations": {"spec.template.annotations[a]", func(r *openshellv1.CreateSandboxRequest) {
 			r.Spec.Template.Annotations = map[string]string{"a": x("v", 8192)}
 		}, func(r *openshellv1.CreateSandboxRequest) {
@@ -233,7 +239,7 @@ func TestCreateLimits(t *testing.T) {
 		"gpu": {
 			"spec.resource_requirements.gpu.count",
 			func(r *openshellv1.CreateSandboxRequest) {
-				r.Spec.ResourceRequirements = &openshellv1.ResourceRequirements{Gpu: &openshellv1.GpuResourceRequirements{}}
+				r.Spec.ResourceRequirements = &openshellv1.ResourceRequirements{Gpu: &openshellv1.GpuResourceRequirements{Count: new(uint32(1))}}
 			},
 			func(r *openshellv1.CreateSandboxRequest) {
 				r.Spec.ResourceRequirements = &openshellv1.ResourceRequirements{Gpu: &openshellv1.GpuResourceRequirements{Count: new(uint32)}}

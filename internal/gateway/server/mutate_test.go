@@ -195,10 +195,18 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	attach := func() (*openshellv1.AttachSandboxProviderResponse, error) {
 		return g.OpenShell().AttachSandboxProvider(call(t), &openshellv1.AttachSandboxProviderRequest{Sandbox: "bare", Provider: "p", WorkspaceScope: gatewaytest.Default(), RequestId: anID})
 	}
+	update := func() (*openshellv1.UpdateConfigResponse, error) {
+		return g.OpenShell().UpdateConfig(call(t), &openshellv1.UpdateConfigRequest{
+			Sandbox: "bare", SettingKey: "ocsf_json_enabled", SettingValue: truth(true), WorkspaceScope: gatewaytest.Default(), RequestId: anID,
+		})
+	}
 	if _, err := create(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := attach(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := update(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -210,6 +218,8 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 		mustCreateTeam(t, g)
 		b := g.Replace(t, "bare")
 		_, err = attach()
+		wantReason(t, err, codes.FailedPrecondition, openshellDomain, "REQUEST_REPLAY_UNAVAILABLE", nil)
+		_, err = update()
 		wantReason(t, err, codes.FailedPrecondition, openshellDomain, "REQUEST_REPLAY_UNAVAILABLE", nil)
 		wantUnchanged(t, g, b)
 	}

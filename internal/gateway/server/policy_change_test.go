@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +49,65 @@ func TestCreateWithPolicy(t *testing.T) {
 	}
 	g.WaitPhase(t, id(reply.GetSandbox()), ready)
 	wantRevision(t, g, 0, canonical, 1, loaded)
+}
+
+// The limits of a policy at their edges.
+func TestPolicyLimits(t *testing.T) {
+	g := gatewaytest.Start(t)
+	g.MustCreate(t, "web")
+	paths := func(n int) *sandboxv1.SandboxPolicy {
+		p := reaching()
+		p.Filesystem.ReadOnly = nil
+		for i := range n - len(p.GetFilesystem().GetReadWrite()) {
+			p.Filesystem.ReadOnly = append(p.Filesystem.ReadOnly, fmt.Sprint("/p", i))
+		}
+		return p
+	}
+	pathOf := func(size int) *sandboxv1.SandboxPolicy {
+		p := reaching()
+		p.Filesystem.ReadOnly = []string{"/" + strings.Repeat("p", size-1)}
+		return p
+	}
+	middlewares := func(n, patterns int) *sandboxv1.SandboxPolicy {
+		p := reaching()
+		p.NetworkMiddlewares = map[string]*sandboxv1.NetworkMiddlewareConfig{}
+		for i := range n {
+			endpoints := &sandboxv1.MiddlewareEndpointSelector{}
+			for j := range patterns {
+				endpoints.Include = append(endpoints.Include, fmt.Sprintf("h%d.example.com", j))
+			}
+			p.NetworkMiddlewares[fmt.Sprint("m", i)] = &sandboxv1.NetworkMiddlewareConfig{Middleware: "any", Order: int32(i), Endpoints: endpoints}
+		}
+		return p
+	}
+	port := func(port uint32) *sandboxv1.SandboxPolicy {
+		p := reaching("a.example.com")
+		p.NetworkPolicies["a_example_com"].Endpoints[0].Port, p.NetworkPolicies["a_example_com"].Endpoints[0].Ports = 0, []uint32{port}
+		return p
+	}
+	user := func(id string) *sandboxv1.SandboxPolicy {
+		p := reaching()
+		p.Process = &sandboxv1.ProcessPolicy{RunAsUser: id, RunAsGroup: id}
+		return p
+	}
+	for name, tc := range map[string]struct{ within, beyond *sandboxv1.SandboxPolicy }{
+		"paths":             {paths(256), paths(257)},
+		"size of a path":    {pathOf(4096), pathOf(4097)},
+		"middlewares":       {middlewares(10, 1), middlewares(11, 1)},
+		"patterns of hosts": {middlewares(1, 32), middlewares(1, 33)},
+		"least port":        {port(1), port(0)},
+		"greatest port":     {port(65535), port(65536)},
+		"least user":        {user("1"), user("0")},
+		"greatest user":     {user("4294967294"), user("4294967295")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := g.OpenShell().CreateSandbox(call(t), createRequest(func(r *openshellv1.CreateSandboxRequest) { r.Spec.Policy = tc.beyond }))
+			wantField(t, err, "spec.policy")
+			g.Replace(t, "web", withPolicy(tc.within))
+			_, err = updated(t, g, &openshellv1.UpdateConfigRequest{Policy: tc.beyond})
+			wantField(t, err, "policy")
+		})
+	}
 }
 
 // What is fixed once a process has come under it, and what is not.

@@ -144,6 +144,8 @@ func TestCreateProviderRefusals(t *testing.T) {
 		"empty key":                {func(p *datamodelv1.Provider) { p.Credentials[""] = "s3cret" }, codes.InvalidArgument, "provider.credentials"},
 		"64 of config":             {func(p *datamodelv1.Provider) { p.Config = numbered(64, "c") }, codes.OK, ""},
 		"65 of config":             {func(p *datamodelv1.Provider) { p.Config = numbered(65, "c") }, codes.InvalidArgument, "provider.config"},
+		"config key of 256 bytes":  {func(p *datamodelv1.Provider) { p.Config = map[string]string{x("c", 256): x("s", 8192)} }, codes.OK, ""},
+		"config key of 257 bytes":  {func(p *datamodelv1.Provider) { p.Config = map[string]string{x("c", 257): ""} }, codes.InvalidArgument, "provider.config"},
 		"config of 8193 bytes":     {func(p *datamodelv1.Provider) { p.Config = map[string]string{"c": x("s", 8193)} }, codes.InvalidArgument, "provider.config[c]"},
 		"handles": {func(p *datamodelv1.Provider) {
 			p.CredentialHandles = map[string]*datamodelv1.CredentialHandle{"GH_TOKEN": {}}

@@ -97,6 +97,7 @@ func TestServiceRefusals(t *testing.T) {
 		wantField(t, err, "name")
 	}
 	wantField(t, expose(exposeRequest("web", "a", 0)), "target_port")
+	wantStatus(t, expose(exposeRequest("web", "a", 65535)), codes.OK, "")
 	wantField(t, expose(exposeRequest("web", "a", 65536)), "target_port")
 	unknown := exposeRequest("web", "a", 80)
 	unknown.AuthorizationMode = 3
