@@ -20,6 +20,7 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/changes"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver/simulated"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
@@ -87,7 +88,8 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	observed := telemetry.New(cfg.Logger, cfg.Version)
-	cfg.Store = observed.Store(cfg.Store)
+	made := &changes.Changes{}
+	cfg.Store = made.Store(observed.Store(cfg.Store))
 	access := cfg.Access
 	access.Services, access.Members, access.Observe, access.Logger = services(cfg), server.Members(cfg.Store), observe, cfg.Logger
 	gate, err := auth.New(ctx, access)
@@ -106,7 +108,7 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 		draining:  draining,
 		drain:     drain,
 	}
-	g.register(cfg)
+	g.register(cfg, made)
 	observed.Know(g.grpc.GetServiceInfo())
 	if err := gate.CheckServer(g.grpc.GetServiceInfo()); err != nil {
 		g.Shutdown(ctx)
@@ -124,9 +126,9 @@ func services(cfg Config) []*grpc.ServiceDesc {
 }
 
 // register puts the services on the gRPC server. What a stock gateway does not have is left out on demand.
-func (g *Gateway) register(cfg Config) {
+func (g *Gateway) register(cfg Config, made *changes.Changes) {
 	g.server = server.New(server.Config{
-		Store: cfg.Store, Driver: cfg.Driver, Lifecycle: g.lifecycle,
+		Store: cfg.Store, Driver: cfg.Driver, Lifecycle: g.lifecycle, Changes: made,
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
 		TLS: cfg.TLS != nil, Watches: cfg.Limits.Watches, ServiceDomain: cmp.Or(cfg.ServiceDomain, server.DefaultServiceDomain),
 	})

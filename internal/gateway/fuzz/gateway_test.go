@@ -20,6 +20,7 @@ import (
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/auth"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/changes"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver/simulated"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
@@ -61,7 +62,7 @@ func newGateway(tb testing.TB, m *memory) *gateway {
 	tb.Cleanup(func() { manager.Close(context.Background()) })
 	unary, stream := server.Interceptors(log)
 	g := &gateway{memory: m, unary: chained(append(unary, gate.UnaryInterceptor)), stream: append(stream, gate.StreamInterceptor)}
-	s := server.New(server.Config{Store: m, Driver: prompt{}, Lifecycle: manager, Version: "fuzz", Watches: 1})
+	s := server.New(server.Config{Store: m, Driver: prompt{}, Lifecycle: manager, Changes: &changes.Changes{}, Version: "fuzz", Watches: 1})
 	s.Register(g)
 	s.RegisterConditional(g)
 	slices.SortFunc(g.methods, func(a, b method) int { return cmp.Compare(a.name, b.name) })

@@ -154,7 +154,7 @@ func (g *Gateway) Stop(t testing.TB) {
 	g.stop(ctx, t)
 }
 
-// Kill breaks off whatever is under way. Other than SIGKILL, it lets the database close.
+// Kill breaks off whatever is under way. Unlike SIGKILL, it lets the database close.
 func (g *Gateway) Kill(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

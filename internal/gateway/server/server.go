@@ -10,6 +10,7 @@ import (
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/changes"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/driver"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/lifecycle"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -20,6 +21,8 @@ type Config struct {
 	Store     store.Store
 	Driver    driver.Driver
 	Lifecycle *lifecycle.Manager
+	// Changes are those that this process makes through Store.
+	Changes *changes.Changes
 	// Version is what Health reports.
 	Version string
 	// RequirePrecondition refuses the plain forms of delete, stop and start.

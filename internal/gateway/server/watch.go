@@ -16,8 +16,8 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 )
 
-// watchEvery is how often a watched sandbox is looked at. It is read from the database each time, since any of the gateways
-// there may have changed it.
+// watchEvery is how often a watched sandbox is looked at when this process has not changed it: any of the gateways of the
+// database may have.
 const watchEvery = 500 * time.Millisecond
 
 // WatchSandbox sends a sandbox as it is, and again when it has changed, until it is gone. What changed in between two looks
@@ -40,6 +40,8 @@ func (s *Server) WatchSandbox(req *openshellv1.WatchSandboxRequest, stream grpc.
 		return status.Errorf(codes.ResourceExhausted, "the gateway serves %d watches, which is the limit; read the sandbox from time to time instead, or try again", s.Watches)
 	}
 	defer s.watches.Add(-1)
+	changed, end := s.Changes.Of(sandbox.ID)
+	defer end()
 	for {
 		if err := stream.Send(&openshellv1.SandboxStreamEvent{Payload: &openshellv1.SandboxStreamEvent_Sandbox{Sandbox: ToProto(sandbox)}}); err != nil {
 			return err
@@ -47,7 +49,7 @@ func (s *Server) WatchSandbox(req *openshellv1.WatchSandboxRequest, stream grpc.
 		if req.GetStopOnTerminal() && endsWatch(sandbox.Phase()) {
 			return nil
 		}
-		sandbox, err = s.awaitChange(ctx, sandbox, req.GetFollowStatus())
+		sandbox, err = s.awaitChange(ctx, sandbox, changed, req.GetFollowStatus())
 		gone := errors.Is(err, store.ErrNotFound)
 		if err != nil && !gone {
 			return err
@@ -61,11 +63,12 @@ func (s *Server) WatchSandbox(req *openshellv1.WatchSandboxRequest, stream grpc.
 
 // awaitChange returns a sandbox, by its id, once it is at another version, or [store.ErrNotFound] once it is gone. When no
 // change is of interest it waits for that.
-func (s *Server) awaitChange(ctx context.Context, seen store.Sandbox, interested bool) (store.Sandbox, error) {
+func (s *Server) awaitChange(ctx context.Context, seen store.Sandbox, changed <-chan struct{}, interested bool) (store.Sandbox, error) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
 		select {
+		case <-changed:
 		case <-ticker.C:
 		case <-ctx.Done():
 			return store.Sandbox{}, ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,6 +118,20 @@ func TestWatch(t *testing.T) {
 	}
 	if s := w.until(deleting); id(s) != id(b) {
 		t.Errorf("shown %v", s)
+	}
+}
+
+// Phases that pass between two looks at the database are shown too: clients wait for them.
+func TestWatchShowsShortPhases(t *testing.T) {
+	g := gatewaytest.Start(t)
+	g.MustCreate(t, "web", gatewaytest.NoWait(), gatewaytest.Simulated(map[string]any{"ready_after": "100ms", "exit_after": "300ms"}))
+	w := watch(call(t), t, g, nil)
+	var shown []openshellv1.SandboxPhase
+	for !slices.Contains(shown, openshellv1.SandboxPhase_SANDBOX_PHASE_COMPLETED) {
+		shown = append(shown, w.next().GetStatus().GetPhase())
+	}
+	if !slices.Contains(shown, ready) {
+		t.Errorf("shown are %v", shown)
 	}
 }
 
