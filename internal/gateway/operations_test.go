@@ -58,6 +58,25 @@ func TestHealthOverHTTP(t *testing.T) {
 	wantAnswer(t, h, "/readyz", 200, "ready")
 }
 
+// The caller is told no more than to try again; why stands in the log, under the id of its request.
+func TestLogSaysWhyTheDatabaseFails(t *testing.T) {
+	for _, trouble := range []error{store.ErrUnavailable, store.ErrOutcomeUnknown, store.ErrInternal} {
+		t.Run(trouble.Error(), func(t *testing.T) {
+			b := &breakable{Store: open(t)}
+			r := run(t, gateway.Config{Store: b})
+			b.err = fmt.Errorf("%w: inner secret", trouble)
+			ctx := metadata.AppendToOutgoingContext(call(t), "x-request-id", "of-this-call")
+			_, err := r.client.GetWorkspace(ctx, &openshellv1.GetWorkspaceRequest{Name: store.DefaultWorkspace})
+			if err == nil || strings.Contains(err.Error(), "inner secret") {
+				t.Errorf("the caller got %v", err)
+			}
+			if !regexp.MustCompile(`"request_id":"of-this-call","error":".*inner secret"`).MatchString(r.log.String()) {
+				t.Errorf("the log does not say why:\n%s", r.log)
+			}
+		})
+	}
+}
+
 // breakable is a store that does not find its workspaces when it is told not to.
 type breakable struct {
 	store.Store

@@ -23,6 +23,9 @@ import (
 // toStatus turns an error of any layer into one with a status. What is not known to be for clients is logged and hidden.
 func toStatus(ctx context.Context, log *slog.Logger, err error) error {
 	if known := knownStatus(err); known != nil {
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) {
+			log.WarnContext(ctx, "the database did not serve a call", "request_id", telemetry.RequestID(ctx), "error", err)
+		}
 		return fitting(known)
 	}
 	log.ErrorContext(ctx, "a call failed for a reason that its caller is not told", "request_id", telemetry.RequestID(ctx), "error", err)
