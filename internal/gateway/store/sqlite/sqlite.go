@@ -17,6 +17,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/migrations"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store/sqlstore"
 )
@@ -71,13 +72,15 @@ func openAudit(ctx context.Context, path string) (*sqlstore.Audit, error) {
 
 // engine implements [sqlstore.Engine].
 type engine struct {
+	path           string
+	file           os.FileInfo  // what is at the path; nil in memory
 	lock           *flock.Flock // nil in memory; closed last, since SQLite's own locks go with any handle of the file
 	writer, reader *sql.DB
 	queue          *queue
 }
 
 func open(path string) (*engine, error) {
-	e := &engine{}
+	e := &engine{path: path}
 	if path == Memory {
 		// One connection for all: in memory, each would have a database of its own.
 		db, err := connect(Memory, url.Values{})
@@ -93,6 +96,9 @@ func open(path string) (*engine, error) {
 	}
 	if e.lock, err = lockFile(path); err != nil {
 		return nil, err
+	}
+	if e.file, err = os.Stat(path); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	// Every connection syncs every commit, and waits for others only so long. What the one that writes may have to undo of a
 	// savepoint is kept in memory, and its log is folded into the database every 4,000 pages (16 MiB) instead of 1,000.
@@ -182,11 +188,35 @@ func (e *engine) Reader() *sql.DB { return e.reader }
 
 // Write implements [sqlstore.Engine].
 func (e *engine) Write(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) error) error {
+	if err := e.checkFile(); err != nil {
+		return err
+	}
 	return e.queue.do(ctx, fn)
 }
 
 // Read implements [sqlstore.Engine].
-func (e *engine) Read(ctx context.Context, fn func(ctx context.Context) error) error { return fn(ctx) }
+func (e *engine) Read(ctx context.Context, fn func(ctx context.Context) error) error {
+	if err := e.checkFile(); err != nil {
+		return err
+	}
+	return fn(ctx)
+}
+
+// checkFile fails when the open file is not at its path any more: what is written into a file without a name is lost with the
+// process, and another gateway could take the name, and with it the log that both would write.
+func (e *engine) checkFile() error {
+	if e.file == nil {
+		return nil
+	}
+	now, err := os.Stat(e.path)
+	switch {
+	case err == nil && os.SameFile(now, e.file):
+		return nil
+	case err == nil:
+		err = errors.New("another file is there")
+	}
+	return fmt.Errorf("%w: the database file %s was taken away from the running gateway (%w); put it back, or restart the gateway", store.ErrUnavailable, e.path, err)
+}
 
 // Close implements [sqlstore.Engine].
 func (e *engine) Close() error {

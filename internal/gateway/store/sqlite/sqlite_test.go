@@ -207,6 +207,42 @@ func TestMemoryOutlivesCancelledCalls(t *testing.T) {
 	}
 }
 
+// What a gateway wrote into a file that has no name any more would be gone with the process. So it says that it cannot serve,
+// until the file is back.
+func TestFileTakenAway(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be moved there")
+	}
+	for name, replace := range map[string]bool{"removed": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.db")
+			s := mustOpen(t, path)
+			defer mustClose(t, s)
+			if err := os.Rename(path, path+".moved"); err != nil {
+				t.Fatal(err)
+			}
+			if replace {
+				if err := os.WriteFile(path, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build())
+			if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), path) {
+				t.Errorf("a write: %v", err)
+			}
+			if _, err := s.Workspace(t.Context(), store.DefaultWorkspace); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("a read: %v", err)
+			}
+			if err := os.Rename(path+".moved", path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.CreateSandbox(t.Context(), store.DefaultWorkspace, build()); err != nil {
+				t.Errorf("once it is back: %v", err)
+			}
+		})
+	}
+}
+
 func TestOpenFailures(t *testing.T) {
 	notADatabase := filepath.Join(t.TempDir(), "text.db")
 	if err := os.WriteFile(notADatabase, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
