@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -134,6 +136,9 @@ func (f *certificateFiles) parse(content certificateContent) (*tls.Config, error
 	if err != nil {
 		return nil, fmt.Errorf("auth: TLS certificate %s with key %s: %w", f.cfg.CertFile, f.cfg.KeyFile, err)
 	}
+	if begun := begun(content.certificate); begun != len(pair.Certificate) {
+		return nil, fmt.Errorf("auth: TLS certificate %s is not whole: only %d of its %d certificates can be read", f.cfg.CertFile, len(pair.Certificate), begun)
+	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2"},
@@ -145,10 +150,38 @@ func (f *certificateFiles) parse(content certificateContent) (*tls.Config, error
 	if f.cfg.ClientCAFile == "" {
 		return config, nil
 	}
-	config.ClientCAs = x509.NewCertPool()
-	if !config.ClientCAs.AppendCertsFromPEM(content.clientCAs) {
-		return nil, fmt.Errorf("auth: TLS client CA file %s holds no certificate", f.cfg.ClientCAFile)
+	if config.ClientCAs, err = authorities(content.clientCAs); err != nil {
+		return nil, fmt.Errorf("auth: TLS client CA file %s %w", f.cfg.ClientCAFile, err)
 	}
 	config.ClientAuth = tls.VerifyClientCertIfGiven
 	return config, nil
 }
+
+// authorities reads all certificates of a file, or fails: a file that is still being written must not shut out the clients
+// of the authority that is at its end.
+func authorities(text []byte) (*x509.CertPool, error) {
+	pool, read := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != certificateBlock {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("has a certificate that cannot be read, after %d that can: %w", read, err)
+		}
+		pool.AddCert(certificate)
+		read++
+	}
+	switch begun := begun(text); {
+	case begun == 0:
+		return nil, errors.New("holds no certificate")
+	case begun != read:
+		return nil, fmt.Errorf("is not whole: only %d of its %d certificates can be read", read, begun)
+	}
+	return pool, nil
+}
+
+const certificateBlock = "CERTIFICATE"
+
+// begun counts the certificates whose beginning is in a text. What reads PEM passes over those that have no proper end.
+func begun(text []byte) int { return bytes.Count(text, []byte("-----BEGIN "+certificateBlock+"-----")) }

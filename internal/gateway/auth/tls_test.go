@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,17 @@ func TestBrokenFilesKeepTheOldCertificates(t *testing.T) {
 		"key of another":    func(f authtest.Files) { f.Write(f.Key, ca.Server().Key) },
 		"half-way replaced": func(f authtest.Files) { f.Write(f.Cert, next.Server().Cert) },
 		"no client CA":      func(f authtest.Files) { f.Write(f.ClientCA, []byte("canary")) },
+		"second client CA cut off": func(f authtest.Files) {
+			f.Write(f.ClientCA, append(next.PEM(), ca.PEM()[:len(ca.PEM())/2]...))
+		},
+		"second client CA garbled": func(f authtest.Files) {
+			f.Write(f.ClientCA, slices.Concat(next.PEM(), []byte("-----BEGIN CERTIFICATE-----\nY2FuYXJ5\n-----END CERTIFICATE-----\n"), ca.PEM()))
+		},
+		"chain cut off": func(f authtest.Files) {
+			fresh := next.Server()
+			f.Write(f.Key, fresh.Key)
+			f.Write(f.Cert, append(fresh.Cert, next.PEM()[:len(next.PEM())/2]...))
+		},
 		"gone": func(f authtest.Files) {
 			if err := os.Remove(f.Key); err != nil {
 				t.Fatal(err)
