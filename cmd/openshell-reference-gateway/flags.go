@@ -68,36 +68,41 @@ func (l *logLevel) UnmarshalText(text []byte) error {
 var errHelped = errors.New("shown")
 
 // parse reads flags, environment and configuration file, in this order of precedence.
-func parse(args []string, stdout, stderr io.Writer) (f flags, err error) {
+func parse(args []string, stdout, stderr io.Writer) (flags, error) {
+	f, app, err := parseWith(args, stdout, stderr)
+	if err != nil || f.Config == "" {
+		return f, err
+	}
+	path := f.Config
+	file, err := readConfig(path, app)
+	if err != nil {
+		return f, err
+	}
+	f, _, err = parseWith(args, stdout, stderr, kong.Resolvers(file)) // once more, with what the file says
+	if err != nil {                                                   // which is to blame, as flags and variables were good without it
+		return f, fmt.Errorf("--config %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func parseWith(args []string, stdout, stderr io.Writer, more ...kong.Option) (f flags, app *kong.Application, err error) {
 	shown := false
-	options := []kong.Option{
+	parser, err := kong.New(&f, append([]kong.Option{
 		kong.Name("openshell-reference-gateway"),
 		kong.Description("Serves the OpenShell API over a simulated compute driver, with conditional calls. " +
 			"`openshell-reference-gateway audit` prints what was deleted, and by whom."),
 		vars(),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { shown = true }),
+	}, more...)...)
+	if err != nil {
+		return f, nil, err
 	}
-	for range 2 {
-		parser, err := kong.New(&f, options...)
-		if err != nil {
-			return f, err
-		}
-		if _, err := parser.Parse(args); shown {
-			return f, errHelped
-		} else if err != nil {
-			return f, err
-		}
-		if f.Config == "" {
-			break
-		}
-		file, err := readConfig(f.Config, parser.Model)
-		if err != nil {
-			return f, err
-		}
-		options = append(options, kong.Resolvers(file)) // and once more, with what the file says
+	_, err = parser.Parse(args)
+	if shown {
+		err = errHelped
 	}
-	return f, nil
+	return f, parser.Model, err
 }
 
 // vars are what the tags of flags refer to.
@@ -138,7 +143,7 @@ func (f flags) checkListeners() error {
 	case net.ParseIP(f.BindAddress) == nil:
 		return fmt.Errorf("--bind-address: %q is no IP address", f.BindAddress)
 	case f.DBURL == "":
-		return errors.New("--db-url: there is no home directory to keep the database in; name a place, such as sqlite:gateway.db")
+		return errors.New("--db-url: names no database, and without a home directory there is none by default; name one, such as sqlite:gateway.db")
 	case f.HealthPort != 0 && f.HealthPort == f.Port:
 		return fmt.Errorf("--health-port: %d is the --port already", f.HealthPort)
 	case f.MetricsPort != 0 && (f.MetricsPort == f.Port || f.MetricsPort == f.HealthPort):
@@ -218,6 +223,7 @@ func (f flags) config(log *slog.Logger) (gateway.Config, error) {
 	}
 	switch {
 	case f.Unauthenticated:
+		log.Warn("--dangerously-allow-unauthenticated: whoever can connect may do everything", "bind_address", f.BindAddress)
 		cfg.Access.Unauthenticated = auth.FromAnywhere
 	case f.DisableTLS && f.OIDCIssuer == "":
 		cfg.Access.Unauthenticated = auth.FromLoopback
@@ -247,10 +253,14 @@ func (f flags) oidc() *auth.OIDCConfig {
 }
 
 func (f flags) tls(log *slog.Logger) (*tls.Config, error) {
-	return auth.NewTLS(auth.TLSConfig{
+	cfg, err := auth.NewTLS(auth.TLSConfig{
 		CertFile: f.TLSCert, KeyFile: f.TLSKey, ClientCAFile: f.TLSClientCA,
 		Logger: log,
 	})
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key or --tls-client-ca: %w", err)
+	}
+	return cfg, nil
 }
 
 func (f flags) address() string {

@@ -81,6 +81,9 @@ func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (er
 	}
 	g, err := gateway.New(ctx, cfg)
 	if err != nil {
+		if f.OIDCIssuer != "" {
+			err = fmt.Errorf("--oidc-issuer, --oidc-jwks-allowed-origins: %w", err)
+		}
 		return errors.Join(err, listener.Close())
 	}
 	stop, err := f.serveOperations(ctx, g, log)

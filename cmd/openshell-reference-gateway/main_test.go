@@ -208,6 +208,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		"contradicts":              {"--disable-tls", "--tls-cert", "x"},
 		"--enable-mtls-auth":       {"--tls-cert", "x", "--tls-key", "y", "--enable-mtls-auth"},
 		"nobody could call":        {"--tls-cert", "x", "--tls-key", "y"},
+		"--db-url: names no":       {"--disable-tls", "--db-url", ""},
 		"nobody could":             {"--tls-cert", "x", "--tls-key", "y", "--tls-client-ca", "z", "--no-enable-mtls-auth"},
 	} {
 		if said := refused(t, exitUsage, args...); !strings.Contains(said, want) {
@@ -228,6 +229,8 @@ func TestFailures(t *testing.T) {
 		"--port " + port: {"--disable-tls", "--port", port, "--db-url", "sqlite::memory:"},
 		"sqlite:PATH":    {"--disable-tls", "--port", "0", "--db-url", "mysql://user:canary@host/db"},
 		"names no file":  {"--disable-tls", "--port", "0", "--db-url", "sqlite:"},
+		"--oidc-issuer":  {"--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--oidc-issuer", "http://login.example.com"},
+		"--tls-cert":     {"--tls-cert", "/none/crt", "--tls-key", "/none/key", "--tls-client-ca", "/none/ca", "--port", "0", "--db-url", "sqlite::memory:"},
 		"no such file":   {"--tls-cert", "/none/crt", "--tls-key", "/none/key", "--tls-client-ca", "/none/ca", "--port", "0", "--db-url", "sqlite::memory:"},
 	} {
 		said := refused(t, exitFailed, args...)
@@ -286,7 +289,8 @@ func TestConfigFile(t *testing.T) {
 		`unknown key "prot"`: "prot = 1", `unknown key "config"`: "config = \"x\"", `unknown key "gateway"`: "[gateway]\nport = 1",
 		"twice": "bind-address = \"::1\"\nbind_address = \"::1\"", "--port": "port = \"many\"", "--config": "port = ",
 	} {
-		if said := refused(t, exitUsage, "--config", write(text)); !strings.Contains(said, want) {
+		said := refused(t, exitUsage, "--config", write(text))
+		if !strings.Contains(said, want) || !strings.Contains(said, "gateway.toml") {
 			t.Errorf("%q: it says %q, not %q", text, said, want)
 		}
 	}

@@ -111,7 +111,7 @@ func (i *issuer) keys(ctx context.Context) (publicKeys, error) {
 	}
 	place, err := url.Parse(found.JWKSURI)
 	if err != nil || !slices.Contains(i.keysAt, origin(place)) {
-		return nil, fmt.Errorf("%w: its keys are at %q, which is not its own origin and not among those allowed for its keys", errWrongIssuer, found.JWKSURI)
+		return nil, fmt.Errorf("%w: its keys are at %q, which is not its own origin and not among the allowed origins of its keys", errWrongIssuer, found.JWKSURI)
 	}
 	return i.fetchKeys(ctx, place.String())
 }

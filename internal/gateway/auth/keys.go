@@ -135,7 +135,7 @@ func (s *keySet) refresh(ctx context.Context, now time.Time) (*fetchedKeys, erro
 		s.interval = min(max(2*s.interval, minRetryInterval), maxRetryInterval)
 		s.failure, s.retryAt = fmt.Errorf("%w: %w", errNoKeys, err), s.now().Add(s.interval)
 		s.logger.Warn("the keys of the OIDC issuer cannot be fetched; callers with a token that needs them get UNAVAILABLE",
-			"issuer", s.issuer, "error", brief(err), "retry_after", s.interval)
+			"issuer", s.issuer, "error", brief(err), "retry_after_seconds", s.interval.Seconds())
 		return nil, s.failure
 	}
 	if s.failure != nil || s.current.Load() == nil {
