@@ -167,7 +167,7 @@ func options(draining context.Context, cfg Config, gate *auth.Gate, observed *te
 		grpc.WaitForHandlers(true),
 	)
 	if cfg.TLS != nil {
-		opts = append(opts, grpc.Creds(credentials.NewTLS(cfg.TLS)))
+		opts = append(opts, grpc.Creds(loggedHandshakes{credentials.NewTLS(cfg.TLS), cfg.Logger}))
 	}
 	return opts
 }
