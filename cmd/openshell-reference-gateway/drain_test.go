@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -44,11 +45,11 @@ func holding(t *testing.T, conn *grpc.ClientConn) (finish func() error) {
 	}
 }
 
-// terminate sends SIGTERM and returns when the process has taken notice, which it shows in no other way. A call under way
+// terminate sends a signal and returns when the process has taken notice, which it shows in no other way. A call under way
 // keeps it from ending before.
-func terminate(t *testing.T, cmd *exec.Cmd, health string) {
+func terminate(t *testing.T, cmd *exec.Cmd, sig syscall.Signal, health string) {
 	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 	for ctx := call(t); ; {
@@ -67,20 +68,28 @@ func terminate(t *testing.T, cmd *exec.Cmd, health string) {
 	}
 }
 
-// SIGTERM makes a process not ready, lets the call under way end, and then ends the process well.
-func TestSIGTERMDrains(t *testing.T) {
-	health := freePorts(t, 1)[0]
-	conn, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
-	finish := holding(t, conn)
-	if status, _, err := fetch(t, "http://127.0.0.1:"+health+"/readyz"); status != http.StatusOK {
-		t.Errorf("before: %d, %v", status, err)
-	}
-	terminate(t, cmd, health)
-	if err := finish(); err != nil {
-		t.Errorf("the call under way: %v", err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+// A signal makes a process not ready, lets the call under way end, and then ends the process well: SIGHUP too, which comes
+// when its terminal is closed.
+func TestSignalsDrain(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			if signal.Ignored(sig) {
+				t.Skip("whoever runs this test ignores it, and so does what the test starts")
+			}
+			health := freePorts(t, 1)[0]
+			conn, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
+			finish := holding(t, conn)
+			if status, _, err := fetch(t, "http://127.0.0.1:"+health+"/readyz"); status != http.StatusOK {
+				t.Errorf("before: %d, %v", status, err)
+			}
+			terminate(t, cmd, sig, health)
+			if err := finish(); err != nil {
+				t.Errorf("the call under way: %v", err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -89,7 +98,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	health := freePorts(t, 1)[0]
 	conn, cmd := spawn(t, "--disable-tls", "--port", "0", "--db-url", "sqlite::memory:", "--health-port", health)
 	answered := creating(t, openshellv1.NewOpenShellClient(conn))
-	terminate(t, cmd, health)
+	terminate(t, cmd, syscall.SIGTERM, health)
 	began := time.Now()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -26,13 +26,16 @@ const (
 	exitUsage  = 2 // flags, environment or configuration file
 )
 
-// drainTimeout is how long calls under way have to end after SIGTERM or SIGINT. A second signal does not wait.
+// drainTimeout is how long calls under way have to end after SIGTERM, SIGINT or SIGHUP. A second signal does not wait.
 const drainTimeout = 20 * time.Second
 
 func main() {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		<-signals
 		signal.Stop(signals) // a second signal ends the process
@@ -88,7 +91,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (er
 	}
 	stop, err := f.serveOperations(ctx, g, log)
 	if err != nil {
-		shutDown(ctx, g)
+		shutDown(ctx, g, log)
 		return errors.Join(err, listener.Close())
 	}
 	defer stop() // after the gateway has drained, so that it can be seen to do so
@@ -99,7 +102,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (er
 		defer close(drained)
 		<-ctx.Done()
 		log.Info("draining")
-		shutDown(ctx, g)
+		shutDown(ctx, g, log)
 	}()
 	endpoint := f.scheme() + "://" + listener.Addr().String()
 	log.Info("listening", "endpoint", endpoint, "version", version, "database", gateway.StoreName(f.DBURL),
@@ -112,10 +115,14 @@ func serve(ctx context.Context, f flags, log *slog.Logger, stdout io.Writer) (er
 }
 
 // shutDown drains a gateway, although ctx has ended.
-func shutDown(ctx context.Context, g *gateway.Gateway) {
+func shutDown(ctx context.Context, g *gateway.Gateway, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	g.Shutdown(ctx)
+	if ctx.Err() != nil {
+		log.Warn("calls under way did not end in time and were broken off; their work goes on with the next gateway on the database",
+			"waited_seconds", drainTimeout.Seconds())
+	}
 }
 
 // serveOperations serves health and metrics where flags ask for it.
