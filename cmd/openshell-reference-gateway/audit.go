@@ -21,7 +21,7 @@ const auditCommand = "audit"
 const auditPage = 500
 
 type auditFlags struct {
-	DBURL     string    `name:"db-url" help:"Database of the gateway. A SQLite file can be read while no gateway has it." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
+	DBURL     string    `name:"db-url" help:"Database of the gateway. A SQLite file can be read while no gateway has it." env:"OPENSHELL_DB_URL" default:"${db_url}"`
 	Workspace string    `help:"Only deletes in this workspace."`
 	Name      string    `help:"Only deletes of sandboxes with this name."`
 	Since     time.Time `help:"Only what was decided at this time (RFC 3339) or later, such as 2026-01-31T12:00:00Z." placeholder:"TIME"`

@@ -23,13 +23,13 @@ import (
 // flags have upstream's names, and so have the variables.
 type flags struct {
 	Config      string   `help:"Configuration file (TOML); its keys are the names of the flags." env:"OPENSHELL_GATEWAY_CONFIG" placeholder:"FILE"`
-	BindAddress string   `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1" placeholder:"IP"`
+	BindAddress string   `help:"IP address to listen on." env:"OPENSHELL_BIND_ADDRESS" default:"127.0.0.1"`
 	Port        uint16   `help:"Port to listen on; 0 takes any that is free." env:"OPENSHELL_SERVER_PORT" default:"17670"`
 	ServerSANs  []string `name:"server-san" help:"Names of the gateway. The first wildcard among them, such as *.apps.example.com, gives the domain of the URLs of services." env:"OPENSHELL_SERVER_SAN" placeholder:"NAME"`
 	HealthPort  uint16   `help:"Port of /healthz and /readyz, over HTTP; 0 serves neither." env:"OPENSHELL_HEALTH_PORT" default:"0"`
 	MetricsPort uint16   `help:"Port of /metrics for Prometheus, over HTTP; 0 does not serve it." env:"OPENSHELL_METRICS_PORT" default:"0"`
 	LogLevel    logLevel `help:"Least level of log lines: debug, info, warn or error." env:"OPENSHELL_LOG_LEVEL" default:"info"`
-	DBURL       string   `name:"db-url" help:"Database: sqlite:PATH, sqlite::memory: for one that ends with the process, or postgres://… for several gateways." env:"OPENSHELL_DB_URL" default:"${db_url}" placeholder:"URL"`
+	DBURL       string   `name:"db-url" help:"Database: sqlite:PATH, sqlite::memory: for one that ends with the process, or postgres://… for several gateways." env:"OPENSHELL_DB_URL" default:"${db_url}"`
 
 	TLSCert         string `name:"tls-cert" help:"Certificate of the gateway with its chain (PEM)." env:"OPENSHELL_TLS_CERT" placeholder:"FILE" group:"Access"`
 	TLSKey          string `name:"tls-key" help:"Its key (PEM)." env:"OPENSHELL_TLS_KEY" placeholder:"FILE" group:"Access"`
@@ -40,7 +40,7 @@ type flags struct {
 
 	OIDCIssuer      string   `name:"oidc-issuer" help:"Take the bearer tokens of this OpenID Connect issuer." env:"OPENSHELL_OIDC_ISSUER" placeholder:"URL" group:"OIDC"`
 	OIDCAudience    string   `name:"oidc-audience" help:"Audience (aud) that tokens must be for." env:"OPENSHELL_OIDC_AUDIENCE" default:"${oidc_audience}" group:"OIDC"`
-	OIDCJWKSTTL     uint32   `name:"oidc-jwks-ttl" help:"How long the keys of the issuer are used before they are fetched again, in seconds." env:"OPENSHELL_OIDC_JWKS_TTL" default:"${oidc_jwks_ttl}" placeholder:"SECONDS" group:"OIDC"`
+	OIDCJWKSTTL     uint32   `name:"oidc-jwks-ttl" help:"How long the keys of the issuer are used before they are fetched again, in seconds." env:"OPENSHELL_OIDC_JWKS_TTL" default:"${oidc_jwks_ttl}" group:"OIDC"`
 	OIDCJWKSOrigins []string `name:"oidc-jwks-allowed-origins" help:"Origins besides its own that the issuer may keep its keys at, such as https://keys.example.com." env:"OPENSHELL_OIDC_JWKS_ALLOWED_ORIGINS" placeholder:"URL" group:"OIDC"`
 	OIDCRolesClaim  string   `name:"oidc-roles-claim" help:"Path of the roles in a token, names joined by dots." env:"OPENSHELL_OIDC_ROLES_CLAIM" default:"${oidc_roles_claim}" group:"OIDC"`
 	OIDCAdminRole   string   `name:"oidc-admin-role" help:"Role of platform administrators; empty, like --oidc-user-role, lets every valid token do everything." env:"OPENSHELL_OIDC_ADMIN_ROLE" default:"${oidc_admin_role}" group:"OIDC"`

@@ -249,6 +249,23 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
+// The help says what holds without a flag.
+func TestHelpShowsDefaults(t *testing.T) {
+	clearEnvironment(t)
+	t.Setenv("XDG_STATE_HOME", "/state")
+	var stdout bytes.Buffer
+	if code := run(t.Context(), []string{"--help"}, &stdout, io.Discard); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		`--bind-address="127.0.0.1"`, "--port=17670", `--db-url="sqlite:/state/openshell-reference-gateway/gateway.db"`, "--oidc-jwks-ttl=3600",
+	} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no word of %s", want)
+		}
+	}
+}
+
 func TestConfigFile(t *testing.T) {
 	clearEnvironment(t)
 	write := func(text string) string {
