@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 const (
@@ -38,6 +41,7 @@ var readOnly = map[string]string{"default_transaction_read_only": "on"}
 
 // config is what a URL says.
 type config struct {
+	url  string // that conn was read from
 	conn *pgx.ConnConfig
 	// writers and readers are how many connections transactions and reads may have. They are apart so that reads do not
 	// wait behind transactions that wait for a row.
@@ -81,7 +85,7 @@ func parse(text string) (config, error) {
 	// Of several hosts, only the one that takes writes shows all that was committed.
 	conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	readers := max(1, conns/3)
-	return config{conn: conn, writers: conns - readers, readers: readers, patience: patience}, nil
+	return config{url: u.String(), conn: conn, writers: conns - readers, readers: readers, patience: patience}, nil
 }
 
 // reason is what pgx found wrong, without the URL it was found in.
@@ -103,4 +107,18 @@ func (c config) session(parameters map[string]string) *pgx.ConnConfig {
 		conn.RuntimeParams[name] = value
 	}
 	return conn
+}
+
+// renewPassword reads a password that is in a file anew, since it may have been changed. Where it finds none, the one that is
+// there stays.
+func (c config) renewPassword(_ context.Context, conn *pgx.ConnConfig) error {
+	if fresh, err := pgx.ParseConfig(c.url); err == nil && fresh.Password != "" {
+		conn.Password = fresh.Password
+	}
+	return nil
+}
+
+// open opens a pool of connections whose sessions have further parameters.
+func (c config) open(parameters map[string]string) *sql.DB {
+	return stdlib.OpenDB(*c.session(parameters), stdlib.OptionBeforeConnect(c.renewPassword))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +114,7 @@ func TestSessions(t *testing.T) {
 	cfg := configOf(t, dsn)
 	s := openStore(t, dsn)
 	create(t, s, "web")
-	writer, reader := connect(cfg.session(nil), cfg.patience), pool(openReader(cfg), 1)
+	writer, reader := connect(cfg), pool(openReader(cfg), 1)
 	defer writer.Close()
 	defer reader.Close()
 
@@ -142,7 +144,7 @@ func TestStrongerSynchronousCommitIsKept(t *testing.T) {
 	watch := dial(t, dsn)
 	exec(t, watch, "ALTER DATABASE "+query[string](t, watch, "SELECT current_database()")+" SET synchronous_commit = remote_apply")
 	cfg := configOf(t, dsn)
-	writer := connect(cfg.session(nil), cfg.patience)
+	writer := connect(cfg)
 	defer writer.Close()
 	var got string
 	if err := writer.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&got); err != nil || got != "remote_apply" {
@@ -193,6 +195,37 @@ func TestURLParameters(t *testing.T) {
 	if cfg.conn.ConnectTimeout != 2*time.Second {
 		t.Errorf("connect_timeout is %s", cfg.conn.ConnectTimeout)
 	}
+}
+
+// A password in a file is read for every connection, as by PostgreSQL's own clients: it may have been changed since the start.
+func TestPasswordFileIsReadAnew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pgpass")
+	write := func(password string) {
+		if err := os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("before")
+	t.Setenv("PGPASSFILE", file)
+	t.Setenv("PGPASSWORD", "")
+	cfg, err := parse("postgres://me@db.example/app?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := cfg.session(nil)
+	want := func(password string) {
+		t.Helper()
+		if err := cfg.renewPassword(t.Context(), conn); err != nil || conn.Password != password {
+			t.Errorf("the password is %q, %v, want %q", conn.Password, err, password)
+		}
+	}
+	want("before")
+	write("after")
+	want("after")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	want("after")
 }
 
 func TestOpenNamesTheDatabaseAndWhatIsWrong(t *testing.T) {

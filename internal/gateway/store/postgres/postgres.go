@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/sethvargo/go-retry"
 
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/store"
@@ -95,7 +94,7 @@ func start(ctx context.Context, cfg config) (*sqlstore.Store, error) {
 		return nil, err
 	}
 	e := &engine{
-		writer:   pool(connect(cfg.session(nil), cfg.patience), cfg.writers),
+		writer:   pool(connect(cfg), cfg.writers),
 		reader:   pool(openReader(cfg), cfg.readers),
 		patience: cfg.patience,
 	}
@@ -106,11 +105,11 @@ func start(ctx context.Context, cfg config) (*sqlstore.Store, error) {
 	return s, nil
 }
 
-func openReader(cfg config) *sql.DB { return stdlib.OpenDB(*cfg.session(readOnly)) }
+func openReader(cfg config) *sql.DB { return cfg.open(readOnly) }
 
 // prepare checks the server and migrates the schema, on connections of its own: a step may take longer than a call.
 func prepare(ctx context.Context, cfg config) error {
-	db := stdlib.OpenDB(*cfg.session(map[string]string{"statement_timeout": "0"}))
+	db := cfg.open(map[string]string{"statement_timeout": "0"})
 	defer db.Close()
 	if err := check(ctx, db); err != nil {
 		return err

@@ -21,14 +21,13 @@ const commandTimeout = 10 * time.Second
 // connect opens a database whose transactions are either committed or not: when the connection is lost while a COMMIT is
 // under way, the server is asked on another one what became of it. To run the transaction again without knowing would be
 // no way out: a sandbox that was made and deleted since would come back, and a change would meet its own new version.
-func connect(cfg *pgx.ConnConfig, patience time.Duration) *sql.DB {
-	return sql.OpenDB(connector{Connector: stdlib.GetConnector(*cfg), cfg: cfg, patience: patience})
+func connect(cfg config) *sql.DB {
+	return sql.OpenDB(connector{Connector: stdlib.GetConnector(*cfg.session(nil), stdlib.OptionBeforeConnect(cfg.renewPassword)), config: cfg})
 }
 
 type connector struct {
 	driver.Connector
-	cfg      *pgx.ConnConfig
-	patience time.Duration
+	config
 }
 
 // Connect implements [driver.Connector].
@@ -141,7 +140,11 @@ func (c *conn) outcome(number string, lost error) error {
 }
 
 func (c *conn) ask(ctx context.Context, number string) (committed bool, err error) {
-	other, err := pgx.ConnectConfig(ctx, c.connector.cfg)
+	cfg := c.connector.session(nil)
+	if err := c.connector.renewPassword(ctx, cfg); err != nil {
+		return false, err
+	}
+	other, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
