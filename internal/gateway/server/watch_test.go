@@ -143,7 +143,13 @@ func TestWatchWithoutChanges(t *testing.T) {
 	if s := w.next(); id(s) != id(web) {
 		t.Errorf("shown %v", s)
 	}
-	g.Annotate(t, "web", "a", "b")
+	// From when another watch has shown a change until it shows the next, every watch has looked.
+	follows := watch(call(t), t, g, nil)
+	follows.next()
+	for _, value := range []string{"b", "c"} {
+		g.Annotate(t, "web", "a", value)
+		follows.next()
+	}
 	g.MustDelete(t, "web")
 	w.wantOver()
 }
