@@ -171,7 +171,14 @@ func TestProviderStatus(t *testing.T) {
 	}
 	want("p0", third, superseded, changed)
 
-	for _, tc := range [][2]string{{"p1", first}, {"p0", anID}, {"p0", "x"}, {"p0", id(attached.GetSandbox())}} {
+	g.MustCreate(t, "other")
+	elsewhere, err := attach(t, g, "other", "p0", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range [][2]string{
+		{"p1", first}, {"p0", elsewhere.GetReceipt().GetReceiptId()}, {"p0", anID}, {"p0", "x"}, {"p0", id(attached.GetSandbox())},
+	} {
 		_, err := get(tc[0], tc[1])
 		wantPlain(t, err, codes.NotFound, "receipt")
 	}
