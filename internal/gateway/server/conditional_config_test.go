@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
+	sandboxv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/sandbox/v1"
 	openshellv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/v1"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/api/policy"
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
@@ -100,4 +101,21 @@ func TestConditionalUpdateGuards(t *testing.T) {
 	}
 	_, err := g.Conditional().UpdateSandboxConfig(call(t), nil)
 	wantPlain(t, err, codes.InvalidArgument, "sandbox is required")
+}
+
+// A precondition is about one sandbox, so there is none on the whole gateway.
+func TestConditionalUpdateIsNotGlobal(t *testing.T) {
+	g := gatewaytest.Start(t)
+	web := g.MustCreate(t, "web")
+	for _, change := range []*openshellv1.UpdateConfigRequest{{Policy: reaching()}, setting("ocsf_json_enabled", truth(true))} {
+		req := conditionalUpdate(expect(id(web)), change)
+		req.Request.Global = true
+		_, err := g.Conditional().UpdateSandboxConfig(call(t), req)
+		wantField(t, err, "global")
+	}
+	wantUnchanged(t, g, web)
+	reply, err := g.OpenShell().GetGatewayConfig(call(t), &sandboxv1.GetGatewayConfigRequest{})
+	if err != nil || reply.GetSettingsRevision() != 0 {
+		t.Errorf("the gateway: %v, %v", reply, err)
+	}
 }
