@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	conditionalv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/conditional/v1"
 	datamodelv1 "github.com/openshell-iac/terraform-provider-openshell/internal/api/openshell/datamodel/v1"
@@ -206,6 +208,27 @@ func TestCreateWithProviders(t *testing.T) {
 	if web, _ := g.Get(t, "web"); !slices.Equal(web.GetSpec().GetProviders(), []string{"p1", "p0"}) {
 		t.Errorf("providers %v", web.GetSpec().GetProviders())
 	}
+}
+
+// A credential that has expired sets no variable, so it is in the way of none, until it expires later again.
+func TestExpiredCredentialsAreInNobodysWay(t *testing.T) {
+	g := startWithProviders(t, 1)
+	expire := func(at time.Time) error {
+		_, err := g.OpenShell().UpdateProvider(call(t), &openshellv1.UpdateProviderRequest{
+			Provider:       &datamodelv1.Provider{Metadata: &datamodelv1.ObjectMeta{Name: "twin"}},
+			WorkspaceScope: gatewaytest.Default(), CredentialExpirationTimes: map[string]*timestamppb.Timestamp{"TOKEN_0": timestamppb.New(at)},
+		})
+		return err
+	}
+	g.MustCreate(t, "web", gatewaytest.Request(func(r *openshellv1.CreateSandboxRequest) { r.Spec.Providers = []string{"p0"} }))
+	wantStatus(t, expire(time.Now().Add(time.Hour)), codes.OK, "")
+	_, err := attach(t, g, "web", "twin", 0)
+	wantPlain(t, err, codes.FailedPrecondition, "both set the environment variable TOKEN_0")
+	wantStatus(t, expire(time.Now().Add(-time.Hour)), codes.OK, "")
+	if _, err := attach(t, g, "web", "twin", 0); err != nil {
+		t.Error(err)
+	}
+	wantPlain(t, expire(time.Now().Add(time.Hour)), codes.FailedPrecondition, "would break sandbox 'web'")
 }
 
 // An update of a provider reaches every sandbox that has it, and must not break any.

@@ -18,13 +18,17 @@ import (
 	"github.com/openshell-iac/terraform-provider-openshell/internal/gateway/gatewaytest"
 )
 
-// githubProfile requires one credential, under either of two names, and may have another; a third is made by the gateway.
+// githubProfile requires one credential, under either of two names, and may have another. Two more are made without the user,
+// by the gateway and at the time of use.
 func githubProfile() *openshellv1.ProviderProfile {
 	return &openshellv1.ProviderProfile{Id: "github", Credentials: []*openshellv1.ProviderProfileCredential{
 		{Name: "token", EnvVars: []string{"GITHUB_TOKEN", "GH_TOKEN"}, Required: true},
 		{Name: "webhook"},
 		{Name: "minted", EnvVars: []string{"MINTED"}, Required: true, Refresh: &openshellv1.ProviderCredentialRefresh{
 			Strategy: openshellv1.ProviderCredentialRefreshStrategy_PROVIDER_CREDENTIAL_REFRESH_STRATEGY_EXTERNAL,
+		}},
+		{Name: "exchanged", EnvVars: []string{"EXCHANGED"}, Required: true, TokenGrant: &openshellv1.ProviderCredentialTokenGrant{
+			TokenEndpoint: "https://login.example.com/token",
 		}},
 	}}
 }
