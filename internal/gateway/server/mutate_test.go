@@ -225,6 +225,28 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	}
 }
 
+// An update of a provider that comes again shows the receipts of its own, and the provider as it is by now.
+func TestReplayOfAProviderUpdate(t *testing.T) {
+	g := startForMutations(t)
+	update := func(value, requestID string) *openshellv1.ProviderResponse {
+		t.Helper()
+		reply, err := g.OpenShell().UpdateProvider(call(t), &openshellv1.UpdateProviderRequest{
+			Provider:       &datamodelv1.Provider{Metadata: &datamodelv1.ObjectMeta{Name: "p"}, Config: map[string]string{"a": value}},
+			WorkspaceScope: gatewaytest.Default(), RequestId: requestID,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	first := update("b", anID)
+	second := update("c", "")
+	first.Provider = second.GetProvider()
+	if diff := cmp.Diff(first, update("b", anID), protocmp.Transform()); diff != "" || len(first.GetTargetReceipts()) != 1 {
+		t.Errorf("(-want +again)\n%s", diff)
+	}
+}
+
 // A call that was refused leaves nothing behind, also where its refusal has left a mark on a workspace.
 func TestRefusedMutationsLeaveNoAdmission(t *testing.T) {
 	g := startForMutations(t)
