@@ -40,7 +40,7 @@ type flags struct {
 
 	OIDCIssuer      string   `name:"oidc-issuer" help:"Take the bearer tokens of this OpenID Connect issuer." env:"OPENSHELL_OIDC_ISSUER" placeholder:"URL" group:"OIDC"`
 	OIDCAudience    string   `name:"oidc-audience" help:"Audience (aud) that tokens must be for." env:"OPENSHELL_OIDC_AUDIENCE" default:"${oidc_audience}" group:"OIDC"`
-	OIDCJWKSTTL     uint32   `name:"oidc-jwks-ttl" help:"How long the keys of the issuer are used before they are fetched again, in seconds." env:"OPENSHELL_OIDC_JWKS_TTL" default:"${oidc_jwks_ttl}" group:"OIDC"`
+	OIDCJWKSTTL     uint32   `name:"oidc-jwks-ttl" help:"How long the keys of the issuer are used, in seconds; in the last tenth of that they are fetched again." env:"OPENSHELL_OIDC_JWKS_TTL" default:"${oidc_jwks_ttl}" group:"OIDC"`
 	OIDCJWKSOrigins []string `name:"oidc-jwks-allowed-origins" help:"Origins besides its own that the issuer may keep its keys at, such as https://keys.example.com." env:"OPENSHELL_OIDC_JWKS_ALLOWED_ORIGINS" placeholder:"URL" group:"OIDC"`
 	OIDCRolesClaim  string   `name:"oidc-roles-claim" help:"Path of the roles in a token, names joined by dots." env:"OPENSHELL_OIDC_ROLES_CLAIM" default:"${oidc_roles_claim}" group:"OIDC"`
 	OIDCAdminRole   string   `name:"oidc-admin-role" help:"Role of platform administrators; empty, like --oidc-user-role, lets every valid token do everything." env:"OPENSHELL_OIDC_ADMIN_ROLE" default:"${oidc_admin_role}" group:"OIDC"`

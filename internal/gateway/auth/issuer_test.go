@@ -56,9 +56,9 @@ func TestKeysAreFetchedAgainAfterTheTTL(t *testing.T) {
 	old := issuer.Token("ann", nil)
 	wantCode(t, call(t, conn, getCurrentUser, old), codes.OK)
 	issuer.Rotate()
-	now.Advance(10*time.Minute - 1)
+	now.Advance(9*time.Minute - 1) // before they are fetched ahead of time
 	wantCode(t, call(t, conn, getCurrentUser, old), codes.OK)
-	now.Advance(1)
+	now.Advance(time.Minute + 1)
 	wantCode(t, call(t, conn, getCurrentUser, old), codes.Unauthenticated)
 	if calls := issuer.KeyCalls(); calls != 2 {
 		t.Errorf("fetched the keys %d times, want 2", calls)

@@ -22,6 +22,9 @@ const (
 	// After a failure the issuer is left alone for a while, longer with every further one.
 	minRetryInterval = time.Second
 	maxRetryInterval = 15 * time.Second
+	// aheadPart is the part of the TTL, at its end, in which keys are fetched beside the calls that use the old ones. So no call
+	// waits for an issuer that is slow, and none hears of an outage that is shorter.
+	aheadPart = 10
 	// rememberedTokens is how many verified tokens are kept, so that those in use need not be verified at every call.
 	rememberedTokens = 1024
 )
@@ -41,8 +44,8 @@ type keyName struct {
 
 type publicKeys map[keyName]any
 
-// keySet keeps an issuer's keys for a while. They are fetched when a token needs them: the first time, once they are
-// older than the TTL, and when it names a key that is not among them, for then the issuer may have changed its keys.
+// keySet keeps an issuer's keys for a while. They are fetched when a token needs them: the first time, when they come to the
+// end of the TTL, and when it names a key that is not among them, for then the issuer may have changed its keys.
 // One call at a time asks the issuer; those that have what they need do not wait for it.
 type keySet struct {
 	issuer string
@@ -118,10 +121,35 @@ func (s *keySet) find(ctx context.Context, name keyName) (*fetchedKeys, error) {
 // usable returns the keys that are young enough, or nil.
 func (s *keySet) usable() *fetchedKeys {
 	fetched := s.current.Load()
-	if fetched == nil || s.now().Sub(fetched.at) >= s.ttl {
+	if fetched == nil {
 		return nil
 	}
+	left := s.ttl - s.now().Sub(fetched.at)
+	switch {
+	case left <= 0:
+		return nil
+	case left <= s.ttl/aheadPart:
+		s.fetchAhead(fetched)
+	}
 	return fetched
+}
+
+// fetchAhead asks the issuer for younger keys than these, unless somebody is asking it or has just failed to.
+func (s *keySet) fetchAhead(old *fetchedKeys) {
+	select {
+	case s.turn <- struct{}{}:
+	default:
+		return
+	}
+	now := s.now()
+	if s.current.Load() != old || s.failure != nil && now.Before(s.retryAt) {
+		<-s.turn
+		return
+	}
+	go func() {
+		defer func() { <-s.turn }()
+		_, _ = s.refresh(context.Background(), now) // which says in the log what is wrong
+	}()
 }
 
 func (f *fetchedKeys) has(name keyName) bool { return f != nil && f.keys[name] != nil }

@@ -70,8 +70,19 @@ func TestKeySet(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"kept for the TTL": {
 			{find: "a", asked: 1},
-			{after: ttl - 1, find: "a", asked: 1},
-			{after: 1, find: "a", asked: 2, reason: "at the TTL"},
+			{after: ttl - ttl/aheadPart - 1, find: "a", asked: 1},
+			{after: ttl/aheadPart + 1, find: "a", asked: 2, reason: "at the TTL"},
+		},
+		"fetched ahead": {
+			{find: "a", asked: 1},
+			{after: ttl - ttl/aheadPart, find: "a", asked: 2, reason: "beside the call"},
+			{after: ttl - ttl/aheadPart - 1, find: "a", asked: 2},
+			{after: 1, set: func(s *source) { s.set(down) }, find: "a", asked: 3, reason: "the call does not hear of it"},
+			{find: "a", asked: 3, reason: "left alone for a second"},
+			{after: time.Second, find: "a", asked: 4},
+			{after: ttl/aheadPart - 2*time.Second, find: "a", asked: 5},
+			{after: time.Second, find: "a", want: errNoKeys, asked: 5, reason: "too old to be trusted, and left alone"},
+			{after: 4 * time.Second, set: func(s *source) { s.set(nil, "a") }, find: "a", asked: 6},
 		},
 		"withdrawn": {
 			{find: "a", asked: 1},
@@ -130,6 +141,7 @@ func TestKeySet(t *testing.T) {
 					if key, err := find(t.Context(), keys, s.find); !errors.Is(err, s.want) || err == nil && key != s.find {
 						t.Errorf("step %d %s: found %v, %v; want %v", i, s.reason, key, err, s.want)
 					}
+					synctest.Wait() // what is fetched beside the call
 					if asked := issuer.count(); asked != s.asked {
 						t.Errorf("step %d %s: asked %d times, want %d", i, s.reason, asked, s.asked)
 					}
@@ -197,6 +209,28 @@ func TestSlowIssuer(t *testing.T) {
 		if n := asked.Load(); n != 2 {
 			t.Errorf("asked %d times, want 2", n)
 		}
+	})
+}
+
+// While keys are fetched ahead of time, no call waits for that.
+func TestNobodyWaitsForKeysFetchedAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = time.Hour
+		slow := func(context.Context) (publicKeys, error) {
+			time.Sleep(9 * time.Second) //nolint:forbidigo // synctest's clock: nobody waits
+			return publicKeys{rs256("a"): "a"}, nil
+		}
+		keys := newKeySet("https://issuer", slow, ttl, time.Now, slog.New(slog.DiscardHandler))
+		if err := keys.warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for began := time.Now(); time.Since(began) < 3*ttl; time.Sleep(time.Second) { //nolint:forbidigo // the same
+			before := time.Now()
+			if key, err := find(t.Context(), keys, "a"); key != "a" || err != nil || time.Since(before) != 0 {
+				t.Fatalf("after %v: %v, %v, in %v", time.Since(began), key, err, time.Since(before))
+			}
+		}
+		time.Sleep(fetchTimeout) //nolint:forbidigo // the same: the last fetch ends
 	})
 }
 

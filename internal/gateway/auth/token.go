@@ -32,7 +32,7 @@ type OIDCConfig struct {
 	Issuer string
 	// Audience must be among the aud of a token.
 	Audience string
-	// JWKSTTL is how long the issuer's keys are used before they are fetched again.
+	// JWKSTTL is how long the issuer's keys are used; in the last tenth of that they are fetched again.
 	JWKSTTL time.Duration
 	// JWKSOrigins are further origins, such as https://keys.example.com, that the issuer may name for its keys. Its own is
 	// always allowed.
