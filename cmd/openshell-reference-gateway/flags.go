@@ -181,9 +181,10 @@ func (f flags) checkAccess() error {
 }
 
 func (f flags) checkOIDC() error {
+	if f.OIDCIssuer == "" {
+		return f.checkNoOIDC()
+	}
 	switch {
-	case f.OIDCIssuer == "":
-		return nil
 	case f.OIDCAudience == "":
 		return errors.New("--oidc-audience: must not be empty, or tokens for other services would be taken")
 	case f.OIDCJWKSTTL == 0:
@@ -192,6 +193,28 @@ func (f flags) checkOIDC() error {
 		return errors.New("--oidc-admin-role and --oidc-user-role: set both, or set both to nothing to let every valid token do everything")
 	case f.OIDCAdminRole != "" && f.OIDCRolesClaim == "":
 		return errors.New("--oidc-roles-claim: must not be empty, unless --oidc-admin-role and --oidc-user-role are")
+	}
+	return nil
+}
+
+// checkNoOIDC refuses what is said about tokens where none are taken: whoever asks for scopes, say, and has misspelt the variable
+// of the issuer, must not get a gateway that lets everybody in.
+func (f flags) checkNoOIDC() error {
+	for _, said := range []struct {
+		flag string
+		is   bool
+	}{
+		{"--oidc-audience", f.OIDCAudience != auth.DefaultAudience},
+		{"--oidc-jwks-ttl", f.OIDCJWKSTTL != uint32(auth.DefaultJWKSTTL/time.Second)},
+		{"--oidc-jwks-allowed-origins", len(f.OIDCJWKSOrigins) > 0},
+		{"--oidc-roles-claim", f.OIDCRolesClaim != auth.DefaultRolesClaim},
+		{"--oidc-admin-role", f.OIDCAdminRole != auth.DefaultAdminRole},
+		{"--oidc-user-role", f.OIDCUserRole != auth.DefaultUserRole},
+		{"--oidc-scopes-claim", f.OIDCScopesClaim != ""},
+	} {
+		if said.is {
+			return fmt.Errorf("%s: needs --oidc-issuer, without which no tokens are taken", said.flag)
+		}
 	}
 	return nil
 }

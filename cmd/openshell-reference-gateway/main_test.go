@@ -209,6 +209,9 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		"--enable-mtls-auth":       {"--tls-cert", "x", "--tls-key", "y", "--enable-mtls-auth"},
 		"nobody could call":        {"--tls-cert", "x", "--tls-key", "y"},
 		"--db-url: names no":       {"--disable-tls", "--db-url", ""},
+		"--oidc-scopes-claim: ne":  {"--disable-tls", "--oidc-scopes-claim", "scope"},
+		"--oidc-audience: needs":   {"--disable-tls", "--oidc-audience", "a"},
+		"--oidc-jwks-ttl: needs":   {"--disable-tls", "--oidc-jwks-ttl", "60"},
 		"nobody could":             {"--tls-cert", "x", "--tls-key", "y", "--tls-client-ca", "z", "--no-enable-mtls-auth"},
 	} {
 		if said := refused(t, exitUsage, args...); !strings.Contains(said, want) {
