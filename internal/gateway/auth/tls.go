@@ -51,6 +51,7 @@ func NewTLS(cfg TLSConfig) (*tls.Config, error) {
 		return nil, err
 	}
 	files.seen, files.nextCheck = content.sum(), cfg.Now().Add(cfg.CheckEvery)
+	files.checkValidity(cfg.Now())
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -67,6 +68,7 @@ type certificateFiles struct {
 	seen      [sha256.Size]byte // of the last content that was tried
 	unread    string            // why the files could not be read the last time
 	nextCheck time.Time
+	told      bool // that the current certificate is not valid
 }
 
 // config returns what a new connection gets. It compares contents, since neither times nor sizes of files are to be
@@ -79,6 +81,7 @@ func (f *certificateFiles) config() *tls.Config {
 		return f.current
 	}
 	f.nextCheck = now.Add(f.cfg.CheckEvery)
+	defer f.checkValidity(now) // of what is current then
 	content, err := f.read()
 	if err != nil {
 		if f.unread != err.Error() {
@@ -97,9 +100,20 @@ func (f *certificateFiles) config() *tls.Config {
 		f.keepOld(err)
 		return f.current
 	}
-	f.cfg.Logger.Info("reloaded the TLS certificates", "cert_file", f.cfg.CertFile)
-	f.current = fresh
+	f.current, f.told = fresh, false
+	f.cfg.Logger.Info("reloaded the TLS certificates", "cert_file", f.cfg.CertFile, "not_after", fresh.Certificates[0].Leaf.NotAfter)
 	return f.current
+}
+
+// checkValidity tells once of a certificate that clients will not take.
+func (f *certificateFiles) checkValidity(now time.Time) {
+	leaf := f.current.Certificates[0].Leaf
+	if f.told || !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter) {
+		return
+	}
+	f.told = true
+	f.cfg.Logger.Warn("the certificate of the gateway is not valid now, so clients will refuse it; replace the file",
+		"cert_file", f.cfg.CertFile, "not_before", leaf.NotBefore, "not_after", leaf.NotAfter)
 }
 
 func (f *certificateFiles) keepOld(err error) {

@@ -132,6 +132,27 @@ func TestBrokenFilesKeepTheOldCertificates(t *testing.T) {
 	}
 }
 
+// A certificate that has run out is served all the same, for want of another, but not in silence.
+func TestExpiredServerCertificateIsToldOnce(t *testing.T) {
+	ca := authtest.NewCA(t, "server")
+	w := startTLS(t, ca.Server(), ca)
+	client := as(ca.Client("ann"), ca)
+	client.Time = w.clock.Now
+	complaints := func() int { return strings.Count(w.tlsLog.String(), "the certificate of the gateway is not valid") }
+	wantCode(t, call(t, w.dial(client), getCurrentUser, ""), codes.OK)
+	if n := complaints(); n != 0 {
+		t.Errorf("%d complaints about a good one", n)
+	}
+	w.clock.Advance(2 * time.Hour)
+	for range 3 {
+		w.clock.Advance(checkEvery)
+		wantCode(t, call(t, w.dial(client), getCurrentUser, ""), codes.Unavailable)
+	}
+	if n := complaints(); n != 1 {
+		t.Errorf("%d complaints, want 1: %s", n, w.tlsLog)
+	}
+}
+
 // The server does not start on files that it could not use.
 func TestBrokenFilesAtTheStart(t *testing.T) {
 	ca := authtest.NewCA(t, "server")
