@@ -34,7 +34,7 @@ func list[T any](ctx context.Context, s *Store, query string, args []any, scan f
 
 func read[T any](ctx context.Context, s *Store, query string, args []any, collect func(*sql.Rows) (T, error)) (all T, err error) {
 	err = s.engine.Read(ctx, func(ctx context.Context) error {
-		rows, err := s.engine.Reader().QueryContext(ctx, s.dialect.rewrite(query), args...)
+		rows, err := s.engine.Reader().QueryContext(ctx, s.dialect.rewrite(query), args...) //nolint:rowserrcheck // collect does
 		if err != nil {
 			return err
 		}
