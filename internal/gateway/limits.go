@@ -25,6 +25,9 @@ type Limits struct {
 	// ConnectionAge is how long a connection takes new calls; then clients open another. Calls under way end on the old
 	// one. So a client certificate whose authority is not trusted any more, and a replica that is new, are noticed.
 	ConnectionAge time.Duration
+	// PingInterval is the shortest time between pings, calls under way or not. A client that keeps pinging faster is
+	// disconnected.
+	PingInterval time.Duration
 }
 
 // Defaults of [Limits]. The streams are upstream's.
@@ -34,6 +37,7 @@ const (
 	DefaultWatches       = 1000
 	DefaultCallTime      = time.Hour
 	DefaultConnectionAge = time.Hour
+	DefaultPingInterval  = 5 * time.Second
 )
 
 func (l Limits) withDefaults() Limits {
@@ -43,6 +47,7 @@ func (l Limits) withDefaults() Limits {
 		Watches:       cmp.Or(l.Watches, DefaultWatches),
 		CallTime:      cmp.Or(l.CallTime, DefaultCallTime),
 		ConnectionAge: cmp.Or(l.ConnectionAge, DefaultConnectionAge),
+		PingInterval:  cmp.Or(l.PingInterval, DefaultPingInterval),
 	}
 }
 
@@ -56,7 +61,6 @@ const (
 	// Keepalive as upstream has it (upstream-contract, transport). Its clients ping every 10 s.
 	keepaliveTime    = 20 * time.Second
 	keepaliveTimeout = 10 * time.Second
-	minPingInterval  = 5 * time.Second
 )
 
 func (l Limits) options() []grpc.ServerOption {
@@ -70,7 +74,7 @@ func (l Limits) options() []grpc.ServerOption {
 			// No call takes longer than the grace, so none is broken off by it.
 			MaxConnectionAge: l.ConnectionAge, MaxConnectionAgeGrace: l.CallTime,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: l.PingInterval, PermitWithoutStream: true}),
 	}
 }
 

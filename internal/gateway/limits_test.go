@@ -78,6 +78,19 @@ func TestPingLimit(t *testing.T) {
 	}
 }
 
+// Clients that ping in time stay connected, also while they make no calls: upstream's ping every ten seconds.
+func TestPingsWithoutCalls(t *testing.T) {
+	const interval = 20 * time.Millisecond
+	r := run(t, gateway.Config{Store: open(t), Limits: gateway.Limits{PingInterval: interval}})
+	w := connect(t, r.address).taken()
+	for range 8 {
+		if refused := w.refused(); refused != nil { // a ping, and its answer
+			t.Errorf("refused %v", refused)
+		}
+		<-time.After(2 * interval)
+	}
+}
+
 // witness tells when connections come and go.
 type witness struct {
 	net.Listener
