@@ -77,15 +77,7 @@ func (s *Server) AddWorkspaceMember(ctx context.Context, req *openshellv1.AddWor
 		return nil, err
 	}
 	wanted := store.Object{ID: uuid.NewString(), Key: memberKey(workspace, req.GetPrincipalSubject()), Payload: payload}
-	var created store.Object
-	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
-		created, err = insertUpTo(maxMembers, tx, wanted)
-		return store.OutcomeDone, created.ID, err
-	}, func() (*openshellv1.AddWorkspaceMemberResponse, error) {
-		return memberResponse(created, nil)
-	}, func(ctx context.Context, before store.Admitted) (*openshellv1.AddWorkspaceMemberResponse, error) {
-		return memberResponse(s.subject(ctx, before.SubjectID))
-	})
+	reply, err := create(ctx, s, request, func(tx store.Tx) (store.Object, error) { return insertUpTo(maxMembers, tx, wanted) }, memberResponse)
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil, status.Errorf(codes.AlreadyExists,
 			"'%s' already is a member of workspace '%s'; to change the role, remove the member and add it again", wanted.Name, workspace)

@@ -37,6 +37,21 @@ func mutate[R any](
 	}, replay)
 }
 
+// create is mutate for a call that makes an object, and that is answered with the object, as it is now when the call comes again.
+func create[R any](
+	ctx context.Context, s *Server, r *store.Request, insert func(tx store.Tx) (store.Object, error), response func(store.Object, error) (R, error),
+) (R, error) {
+	var created store.Object
+	return mutate(ctx, s, r, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
+		created, err = insert(tx)
+		return store.OutcomeDone, created.ID, err
+	}, func() (R, error) {
+		return response(created, nil)
+	}, func(ctx context.Context, before store.Admitted) (R, error) {
+		return response(s.subject(ctx, before.SubjectID))
+	})
+}
+
 // mutateDeletion is mutate for a delete, which answers as it was answered when it comes again.
 func mutateDeletion(ctx context.Context, s *Server, r *store.Request, do func(tx store.Tx) (store.Outcome, error)) (openshellv1.DeletionOutcome, error) {
 	var outcome store.Outcome

@@ -131,15 +131,7 @@ func (s *Server) createProvider(ctx context.Context, request *store.Request, wor
 		name = letters()
 	}
 	wanted := store.Object{ID: uuid.NewString(), Key: store.ProviderKey(workspace, name), Labels: provider.GetMetadata().GetLabels(), Payload: payload}
-	var created store.Object
-	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
-		created, err = insertProvider(tx, wanted, provider)
-		return store.OutcomeDone, created.ID, err
-	}, func() (*openshellv1.ProviderResponse, error) {
-		return providerResponse(created, nil)
-	}, func(ctx context.Context, before store.Admitted) (*openshellv1.ProviderResponse, error) {
-		return providerResponse(s.subject(ctx, before.SubjectID))
-	})
+	reply, err := create(ctx, s, request, func(tx store.Tx) (store.Object, error) { return insertProvider(tx, wanted, provider) }, providerResponse)
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil, status.Errorf(codes.AlreadyExists, "provider '%s' already exists in workspace '%s'", name, workspace)
 	}

@@ -69,15 +69,7 @@ func (s *Server) CreateSandboxTemplate(ctx context.Context, req *openshellv1.Cre
 	wanted := store.Object{
 		ID: uuid.NewString(), Key: templateKey(workspace, template.GetMetadata().GetName()), Labels: template.GetMetadata().GetLabels(), Payload: payload,
 	}
-	var created store.Object
-	reply, err := mutate(ctx, s, request, func(tx store.Tx) (_ store.Outcome, _ string, err error) {
-		created, err = insertUpTo(maxTemplates, tx, wanted)
-		return store.OutcomeDone, created.ID, err
-	}, func() (*openshellv1.SandboxTemplateResponse, error) {
-		return templateResponse(created, nil)
-	}, func(ctx context.Context, before store.Admitted) (*openshellv1.SandboxTemplateResponse, error) {
-		return templateResponse(s.subject(ctx, before.SubjectID))
-	})
+	reply, err := create(ctx, s, request, func(tx store.Tx) (store.Object, error) { return insertUpTo(maxTemplates, tx, wanted) }, templateResponse)
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil, status.Errorf(codes.AlreadyExists,
 			"sandbox template '%s' already exists in workspace '%s'; a template cannot be changed, only deleted and made anew", wanted.Name, workspace)
