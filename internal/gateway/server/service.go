@@ -72,7 +72,7 @@ func (s *Server) ExposeService(ctx context.Context, req *openshellv1.ExposeServi
 	if err := s.notTerminating(ctx, workspace); err != nil {
 		return nil, err
 	}
-	request, err := newRequest(ctx, workspace, req, nil)
+	request, err := s.sandboxRequest(ctx, workspace, req, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (s *Server) DeleteService(ctx context.Context, req *openshellv1.DeleteServi
 	if err != nil {
 		return nil, err
 	}
-	request, err := newRequest(ctx, workspace, req, nil)
+	request, err := s.sandboxRequest(ctx, workspace, req, nil)
 	if err != nil {
 		return nil, err
 	}

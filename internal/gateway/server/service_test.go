@@ -108,10 +108,14 @@ func TestServiceRefusals(t *testing.T) {
 	elsewhere := exposeRequest("web", "a", 80)
 	elsewhere.WorkspaceScope = workspace("nowhere")
 	wantPlain(t, expose(elsewhere), codes.NotFound, "sandbox not found")
+	elsewhere.RequestId = "one" // of a sandbox that is not there nothing else is wrong
+	wantPlain(t, expose(elsewhere), codes.NotFound, "sandbox not found")
+	_, err := g.OpenShell().DeleteService(call(t), &openshellv1.DeleteServiceRequest{Sandbox: "web", Name: "a", WorkspaceScope: workspace("nowhere"), RequestId: "one"})
+	wantPlain(t, err, codes.NotFound, "sandbox not found")
 	elsewhere.WorkspaceScope = allWorkspaces()
 	wantField(t, expose(elsewhere), "workspace_scope")
 
-	_, err := getService(t, g, "none", longest)
+	_, err = getService(t, g, "none", longest)
 	wantPlain(t, err, codes.NotFound, "sandbox not found")
 	_, err = getService(t, g, "web", "none")
 	wantPlain(t, err, codes.NotFound, "service 'none' of sandbox 'web'")
