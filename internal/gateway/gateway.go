@@ -132,7 +132,7 @@ func (g *Gateway) register(cfg Config, made *changes.Changes) {
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
 		TLS: cfg.TLS != nil, Watches: cfg.Limits.Watches, ServiceDomain: cmp.Or(cfg.ServiceDomain, server.DefaultServiceDomain),
 	})
-	registrar := telemetry.Server{Server: g.grpc}
+	registrar := registrar{telemetry.Server{Server: g.grpc}}
 	g.server.Register(registrar)
 	if cfg.WithoutConditional {
 		return

@@ -74,11 +74,17 @@ func Replayed(ctx context.Context) {
 	c.replayed = true
 }
 
+// Payload is what holds a request; its message is nil when the request could not be decoded.
+type Payload interface{ Decoded() any }
+
 // asked takes from a request what it is about.
 func (c *call) asked(req any) {
+	if p, ok := req.(Payload); ok {
+		req = p.Decoded()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.described { // streams may have further messages
+	if req == nil || c.described { // streams may have further messages
 		return
 	}
 	c.described = true
