@@ -28,9 +28,12 @@ type Limits struct {
 	// PingInterval is the shortest time between pings, calls under way or not. A client that keeps pinging faster is
 	// disconnected.
 	PingInterval time.Duration
+	// KeepaliveTime is how long a connection may be silent before the gateway pings its client, at least a second. A client
+	// that does not answer is gone.
+	KeepaliveTime time.Duration
 }
 
-// Defaults of [Limits]. The streams are upstream's.
+// Defaults of [Limits]. Streams and keepalive are upstream's (upstream-contract, transport); its clients ping every 10 s.
 const (
 	DefaultConnections   = 4096
 	DefaultStreams       = 1024
@@ -38,6 +41,7 @@ const (
 	DefaultCallTime      = time.Hour
 	DefaultConnectionAge = time.Hour
 	DefaultPingInterval  = 5 * time.Second
+	DefaultKeepaliveTime = 20 * time.Second
 )
 
 func (l Limits) withDefaults() Limits {
@@ -48,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 		CallTime:      cmp.Or(l.CallTime, DefaultCallTime),
 		ConnectionAge: cmp.Or(l.ConnectionAge, DefaultConnectionAge),
 		PingInterval:  cmp.Or(l.PingInterval, DefaultPingInterval),
+		KeepaliveTime: cmp.Or(l.KeepaliveTime, DefaultKeepaliveTime),
 	}
 }
 
@@ -58,8 +63,7 @@ const (
 	maxHeaders = 64 << 10
 	// handshakeTimeout bounds how long a connection may take until it can carry calls.
 	handshakeTimeout = 20 * time.Second
-	// Keepalive as upstream has it (upstream-contract, transport). Its clients ping every 10 s.
-	keepaliveTime    = 20 * time.Second
+	// keepaliveTimeout is upstream's (upstream-contract, transport).
 	keepaliveTimeout = 10 * time.Second
 )
 
@@ -70,7 +74,7 @@ func (l Limits) options() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(l.Streams),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: keepaliveTime, Timeout: keepaliveTimeout,
+			Time: l.KeepaliveTime, Timeout: keepaliveTimeout,
 			// No call takes longer than the grace, so none is broken off by it.
 			MaxConnectionAge: l.ConnectionAge, MaxConnectionAgeGrace: l.CallTime,
 		}),

@@ -91,6 +91,14 @@ func TestPingsWithoutCalls(t *testing.T) {
 	}
 }
 
+// A client that is silent is asked whether it is still there.
+func TestSilentClientsArePinged(t *testing.T) {
+	r := run(t, gateway.Config{Store: open(t), Limits: gateway.Limits{KeepaliveTime: time.Second}})
+	w := connect(t, r.address).taken()
+	for until[*http2.PingFrame](w).IsAck() {
+	}
+}
+
 // witness tells when connections come and go.
 type witness struct {
 	net.Listener
