@@ -61,8 +61,9 @@ func (c codec) explained(data mem.BufferSlice, into any) error {
 	return err
 }
 
-// registrar is a gRPC server for services to register with.
-type registrar struct{ telemetry.Server }
+// registrar is a gRPC server for services to register with. Of their unary calls, those with a request that cannot be decoded
+// come as far as others, and the replies to all of them, those that gRPC refuses by itself included, carry the id of the request.
+type registrar struct{ *grpc.Server }
 
 // RegisterService implements [grpc.ServiceRegistrar].
 func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
@@ -70,6 +71,7 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	with.Methods = slices.Clone(desc.Methods)
 	for i, m := range with.Methods {
 		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+			telemetry.SendRequestID(ctx)
 			var req request
 			into := func(message any) error {
 				req.message = message

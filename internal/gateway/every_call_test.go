@@ -107,14 +107,7 @@ func expected(m method, c caller, implemented bool) (code codes.Code, itself boo
 
 // Every call by every caller.
 func TestEveryCall(t *testing.T) {
-	issuer := authtest.NewIssuer(t)
-	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: issuer.ScopedConfig()}))
-	conn := dial(t, g.Address())
-	callers := everyCaller(t, issuer)
-	root := metadata.AppendToOutgoingContext(call(t), "authorization", "Bearer "+callers["platform admin"].token)
-	web := populate(root, t, openshellv1.NewOpenShellClient(conn))
-	g.WaitPhase(t, web.GetMetadata().GetId(), openshellv1.SandboxPhase_SANDBOX_PHASE_READY)
-
+	g, conn, callers, web := startForEveryCaller(t)
 	for _, m := range everyMethod(t) {
 		t.Run(strings.TrimPrefix(m.name, "/"), func(t *testing.T) {
 			implemented := status.Code(invoke(t, conn, m, callers["platform admin"].token)) != codes.Unimplemented
@@ -131,6 +124,19 @@ func TestEveryCall(t *testing.T) {
 	if s, ok := g.GetByID(t, web.GetMetadata().GetId()); !ok || s.GetMetadata().GetName() != "web" {
 		t.Errorf("after all that: %v", s)
 	}
+}
+
+// startForEveryCaller has all that the calls are about, and all who make them.
+func startForEveryCaller(t *testing.T) (*gatewaytest.Gateway, *grpc.ClientConn, map[string]caller, *openshellv1.Sandbox) {
+	t.Helper()
+	issuer := authtest.NewIssuer(t)
+	g := gatewaytest.Start(t, gatewaytest.WithAccess(auth.Config{OIDC: issuer.ScopedConfig()}))
+	conn := dial(t, g.Address())
+	callers := everyCaller(t, issuer)
+	root := metadata.AppendToOutgoingContext(call(t), "authorization", "Bearer "+callers["platform admin"].token)
+	web := populate(root, t, openshellv1.NewOpenShellClient(conn))
+	g.WaitPhase(t, web.GetMetadata().GetId(), openshellv1.SandboxPhase_SANDBOX_PHASE_READY)
+	return g, conn, callers, web
 }
 
 // populate makes the sandbox that the calls are about, and the members that make them.

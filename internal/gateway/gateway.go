@@ -68,6 +68,7 @@ type Gateway struct {
 	grpc      *grpc.Server
 	server    *server.Server
 	health    *health.Server
+	gate      *auth.Gate
 	lifecycle *lifecycle.Manager
 	telemetry *telemetry.Telemetry
 	store     store.Store
@@ -100,6 +101,7 @@ func New(ctx context.Context, cfg Config) (*Gateway, error) {
 	g := &Gateway{
 		grpc:      grpc.NewServer(options(draining, cfg, gate, observed)...),
 		health:    health.NewServer(),
+		gate:      gate,
 		lifecycle: lifecycle.New(cfg.Store, cfg.Driver, cfg.Logger),
 		telemetry: observed,
 		store:     cfg.Store,
@@ -132,7 +134,7 @@ func (g *Gateway) register(cfg Config, made *changes.Changes) {
 		Version: cfg.Version, RequirePrecondition: cfg.RequirePrecondition,
 		TLS: cfg.TLS != nil, Watches: cfg.Limits.Watches, ServiceDomain: cmp.Or(cfg.ServiceDomain, server.DefaultServiceDomain),
 	})
-	registrar := registrar{telemetry.Server{Server: g.grpc}}
+	registrar := registrar{g.grpc}
 	g.server.Register(registrar)
 	if cfg.WithoutConditional {
 		return
@@ -189,5 +191,6 @@ func (g *Gateway) Shutdown(ctx context.Context) {
 	g.drain()
 	defer context.AfterFunc(ctx, g.grpc.Stop)()
 	g.grpc.GracefulStop()
+	g.gate.Close()
 	g.lifecycle.Close(ctx)
 }

@@ -75,6 +75,7 @@ type Gate struct {
 	authenticators []authenticator
 	accepted       string
 	members        Members
+	close          func()
 	observe        func(context.Context, Identity)
 	logger         *slog.Logger
 }
@@ -93,7 +94,7 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := &Gate{table: rules, members: cfg.Members, observe: cfg.Observe, logger: cfg.Logger}
+	gate := &Gate{table: rules, members: cfg.Members, close: func() {}, observe: cfg.Observe, logger: cfg.Logger}
 	if gate.observe == nil {
 		gate.observe = func(context.Context, Identity) {}
 	}
@@ -102,7 +103,7 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 		if err != nil {
 			return nil, err
 		}
-		gate.authenticators = append(gate.authenticators, tokens.authenticate)
+		gate.authenticators, gate.close = append(gate.authenticators, tokens.authenticate), tokens.keys.close
 		gate.policy = policy{adminRole: cfg.OIDC.AdminRole, userRole: cfg.OIDC.UserRole, scopes: cfg.OIDC.ScopesClaim != ""}
 		gate.accepted = "a bearer token of " + tokens.issuer + " for the audience " + cfg.OIDC.Audience
 	}
@@ -134,6 +135,9 @@ func either(first, second string) string {
 	}
 	return first + " or " + second
 }
+
+// Close ends what goes on beside the calls, of which there must be no more.
+func (g *Gate) Close() { g.close() }
 
 // CheckServer fails when a server has registered a method that the gate has no rule for. Call it before Serve, with
 // [grpc.Server.GetServiceInfo]. The gate would refuse such a method as unknown.

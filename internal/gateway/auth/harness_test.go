@@ -60,6 +60,7 @@ func start(t *testing.T, cfg auth.Config, transport *tls.Config) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(gate.Close) // after the server has stopped
 	options := []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(gate.UnaryInterceptor, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			g.reach(info.FullMethod)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,11 @@ type keySet struct {
 	failure  error
 	retryAt  time.Time
 	interval time.Duration
+
+	// ahead are fetches beside the calls, which end with working.
+	ahead   sync.WaitGroup
+	working context.Context
+	stop    context.CancelFunc
 }
 
 // fetchedKeys are the keys of one answer of the issuer, with the tokens that one of them has verified: what is known of a
@@ -72,7 +78,16 @@ type fetchedKeys struct {
 }
 
 func newKeySet(issuer string, fetch func(context.Context) (publicKeys, error), ttl time.Duration, now func() time.Time, logger *slog.Logger) *keySet {
-	return &keySet{issuer: issuer, fetch: fetch, ttl: ttl, now: now, logger: logger, turn: make(chan struct{}, 1)}
+	working, stop := context.WithCancel(context.Background())
+	return &keySet{
+		issuer: issuer, fetch: fetch, ttl: ttl, now: now, logger: logger, turn: make(chan struct{}, 1), working: working, stop: stop,
+	}
+}
+
+// close ends what goes on beside the calls. It is for the end, when there are no more of them.
+func (s *keySet) close() {
+	s.stop()
+	s.ahead.Wait()
 }
 
 // warm fetches the keys before the first token needs them. It is for the start, when nothing else uses the set.
@@ -146,10 +161,10 @@ func (s *keySet) fetchAhead(old *fetchedKeys) {
 		<-s.turn
 		return
 	}
-	go func() {
+	s.ahead.Go(func() {
 		defer func() { <-s.turn }()
-		_, _ = s.refresh(context.Background(), now) // which says in the log what is wrong
-	}()
+		_, _ = s.refresh(s.working, now) // which says in the log what is wrong
+	})
 }
 
 func (f *fetchedKeys) has(name keyName) bool { return f != nil && f.keys[name] != nil }
@@ -159,6 +174,9 @@ func (s *keySet) refresh(ctx context.Context, now time.Time) (*fetchedKeys, erro
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	keys, err := s.fetch(ctx)
+	if errors.Is(ctx.Err(), context.Canceled) { // nobody wants them any more, which says nothing of the issuer
+		return nil, fmt.Errorf("%w: %w", errNoKeys, context.Cause(ctx))
+	}
 	if err != nil {
 		s.interval = min(max(2*s.interval, minRetryInterval), maxRetryInterval)
 		s.failure, s.retryAt = fmt.Errorf("%w: %w", errNoKeys, err), s.now().Add(s.interval)

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -221,6 +222,7 @@ func TestNobodyWaitsForKeysFetchedAhead(t *testing.T) {
 			return publicKeys{rs256("a"): "a"}, nil
 		}
 		keys := newKeySet("https://issuer", slow, ttl, time.Now, slog.New(slog.DiscardHandler))
+		defer keys.close()
 		if err := keys.warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +232,35 @@ func TestNobodyWaitsForKeysFetchedAhead(t *testing.T) {
 				t.Fatalf("after %v: %v, %v, in %v", time.Since(began), key, err, time.Since(before))
 			}
 		}
-		time.Sleep(fetchTimeout) //nolint:forbidigo // the same: the last fetch ends
+	})
+}
+
+// What is fetched ahead ends with the gate, and that is not held against the issuer.
+func TestFetchingAheadEndsWithTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		asked := 0
+		fetch := func(ctx context.Context) (publicKeys, error) {
+			if asked++; asked > 1 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return publicKeys{rs256("a"): "a"}, nil
+		}
+		keys := newKeySet("https://issuer", fetch, time.Hour, time.Now, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		if err := keys.warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(59 * time.Minute) //nolint:forbidigo // synctest's clock: nobody waits
+		if key, err := find(t.Context(), keys, "a"); key != "a" || err != nil {
+			t.Errorf("%v, %v", key, err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		keys.close()
+		if asked != 2 || time.Since(began) != 0 || log.Len() != 0 {
+			t.Errorf("asked %d times, ended after %v, log %q", asked, time.Since(began), log.String())
+		}
 	})
 }
 

@@ -13,6 +13,16 @@ import (
 // joinEvery is how often a call that waits for another's operation looks whether that has ended.
 const joinEvery = 50 * time.Millisecond
 
+// doOrJoin carries out the operation that a call has begun, or waits for the one that another call has begun before.
+func (m *Manager) doOrJoin(
+	ctx context.Context, action, begun string, asked store.Sandbox, do func(context.Context, store.Sandbox) (store.Sandbox, error),
+) (store.Sandbox, error) {
+	if asked.Operation.ID == begun {
+		return do(ctx, asked)
+	}
+	return m.join(ctx, action, asked)
+}
+
 // join waits until an operation has ended that another call is at, and returns what there is then. It leaves the driver to
 // whoever is at it: of two calls to the driver at once, the one that is refused would say nothing about the other.
 func (m *Manager) join(ctx context.Context, action string, asked store.Sandbox) (store.Sandbox, error) {

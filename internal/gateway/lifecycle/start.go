@@ -17,12 +17,7 @@ func (m *Manager) Start(ctx context.Context, target store.Target, precondition *
 		if err != nil || !asked.Operation.Pending {
 			return asked, err
 		}
-		var s store.Sandbox
-		if asked.Operation.ID == operationID {
-			s, err = m.start(ctx, asked)
-		} else {
-			s, err = m.join(ctx, "start", asked)
-		}
+		s, err := m.doOrJoin(ctx, "start", operationID, asked, m.start)
 		switch s.Phase() {
 		case stopping, stopped, deleting: // another attempt was refused, or somebody stopped or deleted it meanwhile
 			err = &PhaseError{Action: "start", Sandbox: s}

@@ -17,12 +17,7 @@ func (m *Manager) Stop(ctx context.Context, target store.Target, precondition *s
 		if err != nil || asked.Phase() != stopping {
 			return asked, err
 		}
-		var s store.Sandbox
-		if asked.Operation.ID == operationID {
-			s, err = m.stop(ctx, asked)
-		} else {
-			s, err = m.join(ctx, "stop", asked)
-		}
+		s, err := m.doOrJoin(ctx, "stop", operationID, asked, m.stop)
 		if err == nil && s.Phase() != stopped { // somebody deleted it, or started it again, while it stopped
 			err = &PhaseError{Action: "stop", Sandbox: s}
 		}

@@ -143,7 +143,7 @@ func TestWatchWithoutChanges(t *testing.T) {
 	if s := w.next(); id(s) != id(web) {
 		t.Errorf("shown %v", s)
 	}
-	// From when another watch has shown a change until it shows the next, every watch has looked.
+	// This watch is told of the changes together with another one, which shows them: it has had its time to show them too.
 	follows := watch(call(t), t, g, nil)
 	follows.next()
 	for _, value := range []string{"b", "c"} {
